@@ -73,7 +73,7 @@ pub struct InstanceHandle {
     pub cabinet_handover: CabinetHandover,
     /// Hands tunings to the audio thread.
     pub tuning_handover: TuningHandover,
-    /// What the audio thread reads and reports.
+    /// Values that the audio thread reads and reports.
     pub audio: AudioLink,
     inner: Mutex<Inner>,
     /// Voices of the model.

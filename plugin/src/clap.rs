@@ -9,7 +9,7 @@
 //! parameters: `parameter_changes` take them from the host's events, and `waiting_changes` by the
 //! window are told to hosts that do not ask for them.
 //!
-//! What a host passes is checked here, once for both formats: the `c_interface` is the border to
+//! Arguments of a host are checked here, once for both formats: the `c_interface` is the border to
 //! C, with `host` and [`framework`] on its two sides. `audio_port_extensions` announce any mixture
 //! of mono and stereo, `block_buffers` take whatever channels come in a `host_block`,
 //! and `block_events` put the events in order.

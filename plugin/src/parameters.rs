@@ -163,7 +163,7 @@ impl ParameterSource for HostParameters {
     }
 }
 
-/// Changes by the window: they hold at once, and the host is told of them.
+/// Sets what the window changes, at once, and notes it for the host.
 impl ParameterSetter for HostParameters {
     fn begin_gesture(&self, id: ParameterId) {
         self.tell_host(WindowChange::Begin(id));

@@ -62,7 +62,7 @@ pub struct WindowView<'a> {
     pub play: PlayView<'a>,
     /// Tuner.
     pub tuner: TunerView,
-    /// How the model is run.
+    /// Execution of the model.
     pub engine: EngineView<'a>,
     /// True if meters, samples or notes will have changed in the next frame.
     pub moving: bool,
@@ -187,7 +187,7 @@ pub struct PlayView<'a> {
     pub can_play: bool,
 }
 
-/// How the model is run.
+/// Execution of the model.
 #[derive(Clone, Copy)]
 pub struct EngineView<'a> {
     /// Index of the requested driver in [`DRIVERS`](ondes_player::choice::DRIVERS).

@@ -1,4 +1,4 @@
-//! What a prior has put out some bars before, for its input ports that recall it.
+//! Memory of a prior's outputs of some bars before, for its input ports that recall them.
 
 use super::bar_positions::BarPositions;
 use crate::executor::Execute;

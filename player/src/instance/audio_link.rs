@@ -1,4 +1,4 @@
-//! What the audio thread reads of an instance, and reports to it.
+//! Values that the audio thread reads of an instance, and reports to it.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -8,7 +8,7 @@ use ondes_engine::realtime::Quality;
 
 use crate::macros::ControlMapping;
 
-/// What the audio thread reads of an instance, and reports to it without waiting.
+/// Values that the audio thread reads of an instance, and reports to it without waiting.
 pub struct AudioLink {
     /// A control mapping that has arrived, and one that was replaced.
     arrival: AtomicCell<Option<Box<ControlMapping>>>,

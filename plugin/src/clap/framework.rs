@@ -1,6 +1,6 @@
 //! The framework's plugin behind an instance.
 //!
-//! What the framework's type gives is used as it is. The rest are C functions in its
+//! Functions of the framework's type are used as they are. The rest are C functions in its
 //! `clap_plugin`, which use only `plugin_data` of the plugin that is passed.
 
 use std::any::Any;
@@ -25,7 +25,7 @@ use crate::plugin_core::PluginCore;
 /// tasks of their own type; this is the only one.
 pub struct RequestInstance(mpsc::Sender<Shared>);
 
-/// What an instance shares with its wrapper: its handle and its parameters.
+/// Handle and parameters of an instance, which its wrapper shares.
 type Shared = (Arc<InstanceHandle>, Arc<HostParameters>);
 
 impl RequestInstance {

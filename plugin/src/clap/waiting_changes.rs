@@ -7,7 +7,7 @@ use ondes_engine::sync::lock;
 
 use crate::parameters::{HostParameters, PATIENCE};
 
-/// What a host is asked for.
+/// Request to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostRequest {
     /// To take the changes in `process` or `flush`.
