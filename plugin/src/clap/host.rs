@@ -67,7 +67,7 @@ pub(crate) fn find_extension<'a, E: Extension>(
 #[derive(Clone, Copy)]
 pub(crate) struct Host(NonNull<clap_host>);
 
-// SAFETY: the pointer leads to constant data. Which functions other threads may call is said above.
+// SAFETY: the pointer leads to constant data. The functions for other threads are named above.
 unsafe impl Send for Host {}
 // SAFETY: as above.
 unsafe impl Sync for Host {}

@@ -385,26 +385,33 @@ pub fn generated(generator: &Model, seconds: f64, seed: u64) -> anyhow::Result<T
         kernels: Kernels::detect(),
         allow_fallback: false,
     };
-    let mut executor = options.prepare(generator, method, 1, blocks)?;
+    let mut executor = options.prepare(generator, method, 1, 1)?;
+    let sample_rate = generator.header().sample_rate;
+    let mut memory = ondes_engine::pipeline::BarMemory::new(method, sample_rate, 1)?;
     executor.seed(0, seed);
-    executor.begin(&[0], blocks);
     let default = |name: &str| control(generator, name).map_or(0.0, |control| control.default);
-    let block_s = method.block as f64 / f64::from(generator.header().sample_rate);
-    for (index, port) in method.inputs.iter().enumerate() {
-        let input = executor.input(index);
-        if port.name == Condition::Bars.name() {
-            let tempo = f64::from(default(Condition::Bars.control()));
-            input.iter_mut().enumerate().for_each(|(block, place)| {
-                *place = bars(block as f64 * block_s, tempo);
-            });
-        } else {
-            input.fill(default(&port.name));
-        }
-    }
+    let tempo = f64::from(default(Condition::Bars.control()));
+    let block_s = method.block as f64 / f64::from(sample_rate);
     let _flush = FlushToZero::on();
-    executor.run();
+    let mut frames = Vec::new();
+    for block in 0..blocks {
+        executor.begin(&[0], 1);
+        for (index, port) in method.inputs.iter().enumerate() {
+            executor
+                .input(index)
+                .fill(if port.name == Condition::Bars.name() {
+                    bars(block as f64 * block_s, tempo)
+                } else {
+                    default(&port.name)
+                });
+        }
+        memory.begin_block(&mut *executor, &[0]);
+        executor.run();
+        memory.end_block(&*executor, &[0]);
+        frames.extend_from_slice(executor.output(0));
+    }
     let latents = method.outputs[0].channels as i64;
-    Ok(Tensor::from_slice(executor.output(0))
+    Ok(Tensor::from_slice(&frames)
         .view([-1, latents])
         .transpose(0, 1)
         .contiguous())

@@ -482,7 +482,7 @@ fn a_missing_model_is_reported_and_searched_again() {
         ..InstanceState::default()
     });
     view_model.refresh();
-    let missing = view_model.view().messages.missing.expect("it is said");
+    let missing = view_model.view().messages.missing.expect("it is shown");
     assert_eq!(
         (missing.name.as_str(), view_model.view().model.is_none()),
         ("Old Bell", true)
