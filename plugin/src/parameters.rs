@@ -73,7 +73,9 @@ pub struct HostParameters {
     /// `[id]`: modulation by the host in the parameter's unit, as bits of `f32`.
     modulation: [AtomicU32; PARAMETER_COUNT],
     /// Changes that the host has not taken yet.
-    pub(crate) changes: ArrayQueue<WindowChange>,
+    changes: ArrayQueue<WindowChange>,
+    /// The change before them that the host has refused, if any: its list was full.
+    refused: ArrayQueue<WindowChange>,
     /// Repaints the window.
     redraw: RedrawFlag,
 }
@@ -87,6 +89,7 @@ impl HostParameters {
             values: ParameterStore::new(instance.product),
             modulation: array::from_fn(|_| AtomicU32::new(0)),
             changes: ArrayQueue::new(MAX_CHANGES),
+            refused: ArrayQueue::new(1),
             redraw,
         }
     }
@@ -129,9 +132,26 @@ impl HostParameters {
         (notifier.take_values_changed(), notifier.take_rescan_due())
     }
 
+    /// Passes the changes by the window on, oldest first, until one is refused, which is then the
+    /// first of the next time. Wait-free.
+    pub(crate) fn pass_changes(&self, mut pass: impl FnMut(WindowChange) -> bool) {
+        while let Some(change) = self.refused.pop().or_else(|| self.changes.pop()) {
+            if !pass(change) {
+                // It is empty: the host asks for changes on one thread at a time.
+                drop(self.refused.push(change));
+                return;
+            }
+        }
+    }
+
+    /// Returns whether the host has not taken all changes by the window.
+    pub(crate) fn has_changes(&self) -> bool {
+        !(self.refused.is_empty() && self.changes.is_empty())
+    }
+
     /// Asks the host again to take the changes by the window; returns whether there are any.
     pub(crate) fn remind_host(&self) -> bool {
-        let is_waiting = !self.changes.is_empty();
+        let is_waiting = self.has_changes();
         if is_waiting {
             self.instance.host_notifier.mark_values_changed();
         }
@@ -140,7 +160,7 @@ impl HostParameters {
 
     /// Lets the host read all values if it has not taken the changes by the window.
     pub(crate) fn give_up_waiting(&self) {
-        if !self.changes.is_empty() {
+        if self.has_changes() {
             self.instance.host_notifier.mark_rescan_due();
         }
     }
@@ -244,13 +264,23 @@ mod tests {
         parameters.set_normalized(MIX, 0.25);
         parameters.end_gesture(MIX);
         assert_eq!(parameters.value(MIX), Some(0.25));
-        let changes: Vec<WindowChange> = std::iter::from_fn(|| parameters.changes.pop()).collect();
         let expected = [
             WindowChange::Begin(MIX),
             WindowChange::Set(MIX),
             WindowChange::End(MIX),
         ];
-        assert_eq!(changes, expected);
+        let mut passed = Vec::new();
+        // The list of a host has room for one more each time.
+        while parameters.has_changes() {
+            let mut room = 1;
+            parameters.pass_changes(|change| {
+                let has_room = room > 0;
+                passed.extend(has_room.then_some(change));
+                room -= 1;
+                has_room
+            });
+        }
+        assert_eq!(passed, expected);
         (0..=MAX_CHANGES).for_each(|_| parameters.begin_gesture(MIX));
         assert!(parameters.instance.host_notifier.take_rescan_due());
     }

@@ -59,10 +59,10 @@ impl ParameterChanges<'_> {
         let PluginWrapper {
             values, parameters, ..
         } = self.wrapper;
-        while let Some(change) = values.changes.pop() {
+        values.pass_changes(|change| {
             let (WindowChange::Begin(id) | WindowChange::Set(id) | WindowChange::End(id)) = change;
             let Some(listed) = parameters.listed().iter().find(|listed| listed.id == id) else {
-                continue;
+                return true;
             };
             let clap_id = listed.clap_id;
             output.push(&match change {
@@ -72,8 +72,8 @@ impl ParameterChanges<'_> {
                     let value = self.wrapper.parameter_value(clap_id).unwrap_or_default();
                     Event::parameter(0, CLAP_EVENT_IS_LIVE, clap_id, value)
                 }
-            });
-        }
+            })
+        });
     }
 
     fn find(&self, id: clap_id, value: f64) -> Option<&ListedParameter> {

@@ -26,11 +26,13 @@ impl WaitingChanges {
     pub(super) fn request(&self, values: &HostParameters, is_active: bool) -> Option<HostRequest> {
         let (has_changed, is_full) = values.take_notices();
         let mut since = lock(&self.0);
-        *since = (!values.changes.is_empty()).then(|| since.unwrap_or_else(Instant::now));
+        *since = values
+            .has_changes()
+            .then(|| since.unwrap_or_else(Instant::now));
         let is_idle = since.is_some_and(|since| since.elapsed() >= PATIENCE);
         if is_full || is_idle || has_changed && !is_active {
             *since = None;
-            while values.changes.pop().is_some() {}
+            values.pass_changes(|_| true);
             return Some(HostRequest::Rescan);
         }
         has_changed.then_some(HostRequest::Flush)
@@ -57,7 +59,7 @@ mod tests {
         assert_eq!(waiting.request(&values, true), None, "it has time");
         *lock(&waiting.0) = Some(Instant::now() - PATIENCE);
         assert_eq!(waiting.request(&values, true), Some(HostRequest::Rescan));
-        assert!(values.changes.is_empty());
+        assert!(!values.has_changes());
         values.end_gesture(MIX);
         assert_eq!(waiting.request(&values, false), Some(HostRequest::Rescan));
         assert_eq!(waiting.request(&values, false), None);
