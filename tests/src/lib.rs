@@ -134,7 +134,11 @@ pub fn int8_model(model: &Model) -> Model {
 /// Creates a header with the controls of instruments.
 #[must_use]
 pub fn header(kind: Kind, methods: Vec<Method>) -> Header {
-    let performance = Performance::default();
+    let performance = Performance {
+        dynamic_tilt: 1.0,
+        attack_tilt_db: -6.0,
+        ..Performance::default()
+    };
     let controls = INSTRUMENT_CONTROLS
         .iter()
         .map(|control| control.control(&performance))
