@@ -117,7 +117,7 @@ impl NoteMeasures {
         let falls = is_long && levels[middle] < level_db - FADED_DB / 4.0;
         let decay_db_per_s = falls.then(|| -slope(&levels[fading]) / frame_s);
         let steady_end = onset + (held.saturating_sub(onset)) * 17 / 20;
-        let steady = (steady_end > settled + frames(SETTLED_S)).then(|| settled..steady_end);
+        let steady = (steady_end > settled + frames(SETTLED_S)).then_some(settled..steady_end);
         let range_of = |values: Vec<f32>| quantile(values.clone(), 0.95) - quantile(values, 0.05);
         let range_db = steady
             .clone()

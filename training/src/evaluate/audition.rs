@@ -36,6 +36,8 @@ const NOISE_HZ: f64 = 10_000.0;
 const ADJUSTMENTS: usize = 2;
 /// Most by which the level of a model is changed at a time, dB.
 const MAX_SHIFT_DB: f64 = 12.0;
+/// Tilt for a factor e of the centroid for 10 dB, dB for each dB.
+const TILT_OF_COLOUR: f32 = 2.5;
 /// Most treble of an attack, dB.
 const MAX_ATTACK_TILT_DB: f32 = 18.0;
 /// Least and most by which its attack is changed at a time.
@@ -258,6 +260,8 @@ struct Player<'a> {
     model: &'a Model,
     performance: Performance,
     rate: FeatureRate,
+    /// The recordings have several dynamics.
+    has_dynamics: bool,
 }
 
 impl Player<'_> {
@@ -310,10 +314,10 @@ impl Player<'_> {
     /// Plays a recorded note: at the velocity of its level, or the natural one if all are alike.
     fn replay(&self, note: &NoteMeasures, frames: usize) -> anyhow::Result<Option<Note>> {
         let (onset, end) = note.held;
-        let velocity = if self.performance.dynamic_tilt > 0.0 {
-            NATURAL_VELOCITY
-        } else {
+        let velocity = if self.has_dynamics {
             self.velocity(note.level_db)
+        } else {
+            NATURAL_VELOCITY
         };
         let held = end - onset;
         let sound = self.play(note.pitch, velocity, held, frames - end)?;
@@ -366,11 +370,6 @@ pub fn audition(
         bail!("only instruments can be auditioned");
     }
     let rate = super::feature_rate(model)?;
-    let player = Player {
-        model,
-        performance: model.header().performance.unwrap_or_default(),
-        rate,
-    };
     let analyser = Analyser::new(rate);
     let mut notes = Vec::new();
     for (&index, features) in recordings.indices.iter().zip(recordings.features()) {
@@ -382,6 +381,12 @@ pub fn audition(
         }
     }
     let dynamics = recorded_colour(&analyser, &notes);
+    let player = Player {
+        model,
+        performance: model.header().performance.unwrap_or_default(),
+        rate,
+        has_dynamics: dynamics.is_some(),
+    };
     let every = notes.len().div_ceil(MAX_NOTES).max(1);
     let notes: Vec<(usize, Note)> = notes.into_iter().step_by(every).collect();
     if notes.is_empty() {
@@ -470,6 +475,10 @@ fn adjust(model: &Model, heard: &Audition) -> anyhow::Result<Model> {
         performance.loudness_max_db = max;
         adjust_times(performance, heard);
         let Compared { recorded, played } = heard.attack_treble_db;
+        if let (Some(recorded), played) = heard.colour_per_10_db {
+            let tilt = performance.dynamic_tilt + TILT_OF_COLOUR * (recorded / played).ln() as f32;
+            performance.dynamic_tilt = tilt.clamp(0.0, 3.0);
+        }
         let tilt = performance.attack_tilt_db + (recorded - played) as f32;
         performance.attack_tilt_db = tilt.clamp(-MAX_ATTACK_TILT_DB, MAX_ATTACK_TILT_DB);
     }
