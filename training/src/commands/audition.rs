@@ -10,10 +10,10 @@ use ondes_engine::model::card::Measure;
 use ondes_engine::model::{Model, file};
 use ondes_training::data::playing::Playing;
 use ondes_training::data::report::DataReport;
-use ondes_training::data::{Recordings, open_folder};
+use ondes_training::data::{DataConfig, Dataset, Recordings, open_folder};
 use ondes_training::evaluate::audition::{Audition, adjusted, audition};
 use ondes_training::evaluate::feature_rate;
-use ondes_training::tasks::instrument::config::Config;
+use ondes_training::tasks::instrument::config::{Config, StatedPerformance};
 use ondes_training::tasks::instrument::controls::controls;
 
 use super::capture::write_wav;
@@ -31,8 +31,9 @@ pub struct AuditionArguments {
     /// Measures how the recordings were played and writes that into the model, with the figures.
     #[arg(long)]
     update: bool,
-    /// Recipe whose `[performance]` goes before what is measured.
-    #[arg(long, value_name = "TOML", requires = "update")]
+    /// Recipe that tells the knobs of the recordings, and whose `[performance]` goes before what is
+    /// measured.
+    #[arg(long, value_name = "TOML")]
     recipe: Option<PathBuf>,
     /// Level of notes of the natural velocity, 100, to which the model is brought by a gain, instead
     /// of the recorded one, dB(A).
@@ -46,8 +47,8 @@ pub struct AuditionArguments {
     /// Folder for WAV files of what is played, named as the recordings.
     #[arg(long, value_name = "FOLDER")]
     sounds: Option<PathBuf>,
-    /// Frequency below which the recordings are attenuated, Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 30, value_parser = clap::value_parser!(u16).range(0..=500))]
+    /// Frequency below which the recordings are attenuated, Hz; a recipe has its own.
+    #[arg(long, value_name = "HZ", default_value_t = 30, conflicts_with = "recipe", value_parser = clap::value_parser!(u16).range(0..=500))]
     high_pass: u16,
     /// Folder for analysed audio [default: a temporary folder].
     #[arg(long)]
@@ -62,9 +63,19 @@ pub fn run(options: &AuditionArguments) -> anyhow::Result<()> {
     let mut model = file::read(&options.model)?;
     let cache = options.cache.clone().unwrap_or_else(default_cache);
     let rate = feature_rate(&model)?;
-    let recordings = open_folder(&options.recordings, &cache, rate, options.high_pass)?;
+    let recipe = options.recipe.as_deref().map(Config::read).transpose()?;
+    let recordings = match &recipe {
+        Some(recipe) => Dataset::recordings_of(&DataConfig {
+            folder: &options.recordings,
+            cache,
+            rate,
+            ..recipe.data()
+        })?,
+        None => open_folder(&options.recordings, &cache, rate, options.high_pass)?,
+    };
     if options.update {
-        model = with_measured(&model, &recordings, options.recipe.as_deref())?;
+        let stated = recipe.map(|recipe| recipe.performance).unwrap_or_default();
+        model = with_measured(&model, &recordings, &stated)?;
         (model, _) = adjusted(&model, &recordings, None)?;
         if let Some(level) = options.level {
             model = with_level(&model, level)?;
@@ -115,16 +126,12 @@ fn with_level(model: &Model, level_db: f32) -> anyhow::Result<Model> {
 fn with_measured(
     model: &Model,
     recordings: &Recordings,
-    recipe: Option<&Path>,
+    stated: &StatedPerformance,
 ) -> anyhow::Result<Model> {
     let report = DataReport::new(recordings)?;
     let playing = Playing::measure(recordings, report.has_one_dynamic())?
         .context("there are no single notes of up to 15 s with a pitch")?;
-    let measured = playing.performance();
-    let performance = match recipe {
-        Some(path) => Config::read(path)?.performance.over(&measured)?,
-        None => measured,
-    };
+    let performance = stated.over(&playing.performance())?;
     let mut header = model.header().clone();
     let before = controls(&header.performance.unwrap_or_default());
     header

@@ -5,6 +5,7 @@
 //! this measures what a keyboard player hears: levels, attacks, dynamics and life of the notes that
 //! [`Performance`] makes.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::bail;
@@ -265,9 +266,11 @@ struct Player<'a> {
 }
 
 impl Player<'_> {
-    /// Plays the key of a pitch in semitones for a number of frames, and then for some more.
+    /// Plays the key of a pitch in semitones for a number of frames, and then for some more, with
+    /// knobs at positions.
     fn play(
         &self,
+        knobs: &BTreeMap<String, f32>,
         pitch: f32,
         velocity: f32,
         held: usize,
@@ -281,6 +284,9 @@ impl Player<'_> {
             ..Default::default()
         };
         let mut pipeline = Pipeline::new(self.model, &options)?;
+        for (name, position) in knobs {
+            pipeline.set_control(name, *position)?;
+        }
         let mut play = |at: usize, kind| {
             pipeline.handle(Event {
                 at: at as u64,
@@ -312,7 +318,11 @@ impl Player<'_> {
     }
 
     /// Plays a recorded note: at the velocity of its level, or the natural one if all are alike.
-    fn replay(&self, note: &NoteMeasures, frames: usize) -> anyhow::Result<Option<Note>> {
+    fn replay(&self, recorded: &Note) -> anyhow::Result<Option<Note>> {
+        let Note {
+            features,
+            measures: note,
+        } = recorded;
         let (onset, end) = note.held;
         let velocity = if self.has_dynamics {
             self.velocity(note.level_db)
@@ -320,7 +330,13 @@ impl Player<'_> {
             NATURAL_VELOCITY
         };
         let held = end - onset;
-        let sound = self.play(note.pitch, velocity, held, frames - end)?;
+        let sound = self.play(
+            &features.knobs,
+            note.pitch,
+            velocity,
+            held,
+            features.frames() - end,
+        )?;
         Ok(Note::new(Features::analyse(sound, self.rate)))
     }
 
@@ -399,7 +415,7 @@ pub fn audition(
     let sawtooth = SawtoothBaseline::new(&files, rate);
     let mut rows = Vec::new();
     for (index, note) in &notes {
-        let Some(played) = player.replay(&note.measures, note.features.frames())? else {
+        let Some(played) = player.replay(note)? else {
             continue;
         };
         let name = &recordings.store.recordings()[*index].source.name;
@@ -538,7 +554,7 @@ fn row(
 /// Returns the factor of the centroid for 10 dB between the softest and the loudest recordings of a
 /// pitch, in the median of the pitches with several dynamics.
 fn recorded_colour(analyser: &Analyser, notes: &[(usize, Note)]) -> Option<f64> {
-    let mut by_key: std::collections::BTreeMap<u8, Vec<&Note>> = Default::default();
+    let mut by_key: BTreeMap<u8, Vec<&Note>> = Default::default();
     for (_, note) in notes {
         by_key
             .entry(key(note.measures.pitch))
@@ -569,7 +585,7 @@ fn played_colour(analyser: &Analyser, player: &Player<'_>) -> anyhow::Result<([f
     for share in [0.2, 0.4, 0.6, 0.8] {
         let pitch = (pitch_low + share * (pitch_high - pitch_low)).round();
         let play = |velocity| -> anyhow::Result<Option<Note>> {
-            let sound = player.play(pitch, velocity, held, held / 4)?;
+            let sound = player.play(&BTreeMap::new(), pitch, velocity, held, held / 4)?;
             Ok(Note::new(Features::analyse(sound, player.rate)))
         };
         let mut notes = Vec::new();
