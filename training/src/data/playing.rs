@@ -43,6 +43,9 @@ const DRIFT_S: f64 = 0.25;
 const VIBRATO_HZ: (f64, f64) = (4.0, 8.0);
 /// Correlation with itself a period later from which a movement of the pitch is a vibrato.
 const PERIODIC: f64 = 0.6;
+/// Limits of the drift of the level, dB: long notes would swell too much.
+pub(crate) const LEAST_DRIFT_DB: f32 = 0.2;
+pub(crate) const MOST_DRIFT_DB: f32 = 4.0;
 /// Movement of the level of a held note, in dB, for a drift of ±1 dB: 5 % to 95 % of its frames.
 pub(crate) const RANGE_OF_DRIFT: f32 = 1.1;
 
@@ -286,7 +289,7 @@ impl Playing {
             self.fill_decay(&mut played);
         } else {
             let range = self.usual(|note| note.range_db).unwrap_or_default();
-            played.humanize_db = (range / RANGE_OF_DRIFT).clamp(0.2, 6.0);
+            played.humanize_db = (range / RANGE_OF_DRIFT).clamp(LEAST_DRIFT_DB, MOST_DRIFT_DB);
         }
         if let Some(drift) = self.usual(|note| note.drift_cents) {
             played.humanize_cents = drift.clamp(0.5, 20.0);

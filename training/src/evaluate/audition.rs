@@ -18,7 +18,7 @@ use tch::{Device, Tensor};
 
 use super::nearest::nearest;
 use super::sawtooth::SawtoothBaseline;
-use crate::data::playing::{NoteMeasures, RANGE_OF_DRIFT};
+use crate::data::playing::{LEAST_DRIFT_DB, MOST_DRIFT_DB, NoteMeasures, RANGE_OF_DRIFT};
 use crate::data::{FeatureRate, Features, Recordings};
 use crate::loss::{MelSpectrum, SpectralDistance, power_spectrum};
 use crate::tasks::instrument::controls::NOISE;
@@ -477,7 +477,7 @@ fn adjust_times(performance: &mut Performance, heard: &Audition) {
     let is_held = performance.decay_db_per_s == 0.0;
     if let Some(Compared { recorded, played }) = heard.range_db.filter(|_| is_held) {
         let drift = performance.humanize_db + (recorded - played) as f32 / RANGE_OF_DRIFT;
-        performance.humanize_db = drift.clamp(0.2, 6.0);
+        performance.humanize_db = drift.clamp(LEAST_DRIFT_DB, MOST_DRIFT_DB);
     }
 }
 
@@ -554,12 +554,12 @@ fn row(
 /// Returns the factor of the centroid for 10 dB between the softest and the loudest recordings of a
 /// pitch, in the median of the pitches with several dynamics.
 fn recorded_colour(analyser: &Analyser, notes: &[(usize, Note)]) -> Option<f64> {
-    let mut by_key: BTreeMap<u8, Vec<&Note>> = Default::default();
+    // Other positions of knobs are other sounds.
+    let mut by_key: BTreeMap<(u8, String), Vec<&Note>> = Default::default();
     for (_, note) in notes {
-        by_key
-            .entry(key(note.measures.pitch))
-            .or_default()
-            .push(note);
+        let knobs = format!("{:?}", note.features.knobs);
+        let kind = (key(note.measures.pitch), knobs);
+        by_key.entry(kind).or_default().push(note);
     }
     let level = |note: &&&Note| note.measures.level_db;
     let factor = |notes: &Vec<&Note>| {
