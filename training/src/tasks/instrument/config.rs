@@ -266,7 +266,7 @@ impl Config {
         self.trainer_options().check()
     }
 
-    /// Returns how notes are played: before [`fill`](Self::fill), with usual settings for those that
+    /// Returns how notes are played, with usual settings for those that
     /// are absent.
     ///
     /// # Errors
