@@ -266,8 +266,7 @@ impl Config {
         self.trainer_options().check()
     }
 
-    /// Returns how notes are played, with usual settings for those that
-    /// are absent.
+    /// Returns how notes are played, with usual settings for those that are absent.
     ///
     /// # Errors
     /// Returns an error if a setting is unknown or out of range.
