@@ -190,7 +190,11 @@ fn movement(pitch: &[f32], window: usize, frame_s: f32) -> (f32, (f32, f32)) {
     let best = lags.max_by(|a, b| at(*a).total_cmp(&at(*b)));
     let vibrato = match best {
         Some(lag) if at(lag) > PERIODIC * power => {
-            (1.0 / (lag as f32 * frame_s), (2.0 * power).sqrt() as f32)
+            let rate = 1.0 / (lag as f64 * f64::from(frame_s));
+            // What the window leaves of the vibrato in the slow part.
+            let turns = std::f64::consts::PI * rate * window as f64 * f64::from(frame_s);
+            let depth = (2.0 * power).sqrt() / (1.0 - turns.sin() / turns);
+            (rate as f32, depth as f32)
         }
         _ => (0.0, 0.0),
     };
