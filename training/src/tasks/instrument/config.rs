@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +116,10 @@ impl StatedPerformance {
     pub fn over(&self, others: &Performance) -> anyhow::Result<Performance> {
         let mut table = toml::Table::try_from(others)?;
         table.extend(self.0.clone());
-        let all: Performance = table.try_into()?;
+        // Its errors have several lines.
+        let all: Performance = table
+            .try_into()
+            .map_err(|error| anyhow!("{}", error.to_string().trim().replace('\n', " ")))?;
         all.validate()?;
         Ok(all)
     }
