@@ -98,8 +98,8 @@ fn brightness_moves_the_colour_and_not_the_level() {
         bright_hz > 4.0 / 3.0 * neutral_hz,
         "{neutral_hz} {bright_hz}"
     );
-    // There is little below most of the sound.
-    assert!(dark_hz < 0.9 * neutral_hz, "{dark_hz} {neutral_hz}");
+    // Most of the sound is the lowest partial already.
+    assert!(dark_hz < 0.97 * neutral_hz, "{dark_hz} {neutral_hz}");
     for sound in [&dark, &bright] {
         let change = level_db(sound) - level_db(&neutral);
         assert!(change.abs() < 3.0, "{change} dB");
