@@ -5,12 +5,12 @@
 //! one. [`noise`] and [`filtered_noise`] are part of synthesis, [`convolution`] adds rooms.
 //! [`resample`] converts between the rates of host and model. [`noise_gate`], [`tone`],
 //! [`dc_blocker`] and [`cabinet`] surround an amplifier model, and [`oversample`] reduces its
-//! aliasing. [`reverb`] adds a room to any model. [`ramp`] smooths parameters; [`level`] has
+//! aliasing. [`reverb`] adds a room to any model, and `tilt` colours a note by how it is struck. [`ramp`] smooths parameters; [`level`] has
 //! decibels, moving means and peaks.
 //!
 //! All stages but [`onsets`] stream: they accept blocks of any length unless they state a fixed
 //! one, allocate only on construction, and their output does not depend on how the input was
-//! divided into blocks, to the bit.
+//! divided into blocks, to the bit; `tilt` has the hops of a model.
 
 pub mod analysis;
 pub mod bessel;
@@ -29,5 +29,6 @@ pub mod pitch;
 pub mod ramp;
 pub mod resample;
 pub mod reverb;
+pub(crate) mod tilt;
 pub mod tone;
 pub mod tuner;

@@ -48,7 +48,7 @@ pub use midi_file::{
     MidiError, MidiFile, MidiFileError, MidiSelection, MidiTrack, TempoChange, TimedEvent,
 };
 pub use note_counts::NoteCounts;
-pub use performance::{Performance, PerformanceError, PlayMode, Setting};
+pub use performance::{NATURAL_VELOCITY, Performance, PerformanceError, PlayMode, Setting};
 pub use performance_state::PerformanceState;
 pub use scale::{KeyTuning, ScaleError, ScaleFileError};
 pub use voice::{ControlFrame, NoteStart, SILENCE_DB, TIMBRE_RANGE_DB, Voice};

@@ -138,7 +138,7 @@ impl HostParameters {
         while let Some(change) = self.refused.pop().or_else(|| self.changes.pop()) {
             if !pass(change) {
                 // It is empty: the host asks for changes on one thread at a time.
-                drop(self.refused.push(change));
+                let _ = self.refused.push(change);
                 return;
             }
         }

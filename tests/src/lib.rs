@@ -255,7 +255,15 @@ pub fn instrument_methods() -> Vec<Method> {
 /// Creates a small instrument with random weights.
 #[must_use]
 pub fn untrained_instrument(seed: u64) -> Model {
-    model(Kind::Instrument, instrument_methods(), seed)
+    let methods = instrument_methods();
+    let weights = random_weights(&methods, seed);
+    let mut header = header(Kind::Instrument, methods);
+    header.performance = Some(Performance {
+        dynamic_tilt: 1.0,
+        attack_tilt_db: -6.0,
+        ..Performance::default()
+    });
+    Model::new(header, weights).expect("a random model is sound")
 }
 
 /// Returns the path of a bundled model. The checkout is found at run time, because checkouts may

@@ -1,5 +1,6 @@
 //! Commands of `ondes-train`, and the options that several of them share.
 
+pub mod audition;
 pub mod bench;
 pub mod capture;
 pub mod codec;

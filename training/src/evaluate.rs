@@ -7,6 +7,7 @@
 //! beside noise with their levels in bands; the output of other codecs can be measured as well.
 //! A [`picture`] shows where the model differs.
 
+pub mod audition;
 pub mod measured;
 pub mod nearest;
 pub mod picture;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use commands::recipe_arguments::RecipeArguments;
 use commands::{
-    bench, capture, codec, compare, corpus, data, distill, evaluate, export, fit, generator,
-    prepare, prune, quantize, report, sweep,
+    audition, bench, capture, codec, compare, corpus, data, distill, evaluate, export, fit,
+    generator, prepare, prune, quantize, report, sweep,
 };
 use ondes_training::distributed::{GroupError, Membership, launch, quiet};
 use ondes_training::trainer::guard::{OutOfMemory, guarded};
@@ -59,6 +59,9 @@ enum Command {
     Quantize(Box<quantize::QuantizeArguments>),
     /// Measures the quality of an instrument, a codec, a generator or a capture on held-out sound.
     Evaluate(Box<evaluate::EvaluateArguments>),
+    /// Plays the notes of recordings by MIDI, as a keyboard player would, and compares level, attack,
+    /// colour and life with the recordings.
+    Audition(audition::AuditionArguments),
     /// Trains with several settings, stops those that fall behind, and prints a table.
     Sweep(sweep::SweepArguments),
     /// Compares models: size, memory, speed on this machine, and quality on held-out sound.
@@ -193,6 +196,7 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
         Command::Circuit(options) => capture::play_circuit(&options),
         Command::Cabinet(options) => capture::make_cabinet(&options),
         Command::Quantize(options) => quantize::run(&options),
+        Command::Audition(options) => audition::run(&options),
         Command::Sweep(options) => sweep::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::Bench(options) => bench::run(&options),

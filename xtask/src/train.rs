@@ -266,6 +266,9 @@ struct Half {
 /// Input signal of every circuit.
 const SIGNAL: &str = "target/captures/signal.wav";
 
+/// Level of the instruments at a velocity of 100, dB(A).
+const LEVEL_DB: &str = "-24";
+
 /// Name of the instruments' smaller size.
 const HALF: &str = "half";
 /// Name of the captures' smaller size.
@@ -338,13 +341,13 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
             }
         }
         ondes_train(&["fit", &recipe(model, steps)?])?;
-        ondes_train(
-            &instrument
-                .half_command(steps)
-                .iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>(),
-        )?;
+        let further = [
+            Some(instrument.half_command(steps)),
+            instrument.audition_command(steps),
+        ];
+        for command in further.into_iter().flatten() {
+            ondes_train(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
+        }
     }
     for codec in codecs() {
         ondes_train(&["codec", &recipe(codec.model, steps)?])?;
@@ -374,25 +377,47 @@ fn recipe(model: &str, steps: Option<u64>) -> anyhow::Result<String> {
 }
 
 impl Instrument {
+    /// Returns the name of a run, and its model file; with `steps`, those of a trial.
+    fn run(&self, steps: Option<u64>) -> (String, String) {
+        let model = self.model;
+        match steps {
+            None => (model.to_owned(), format!("assets/models/{model}.ondes")),
+            Some(steps) => {
+                let name = format!("{model}-{steps}-steps");
+                let file = format!("target/training/{name}.ondes");
+                (name, file)
+            }
+        }
+    }
+
+    /// Returns the command that makes an instrument of recordings play as those, and as loud as the
+    /// others.
+    fn audition_command(&self, steps: Option<u64>) -> Option<Vec<String>> {
+        let Sound::Recordings { folder, .. } = self.sound else {
+            return None;
+        };
+        let (_, file) = self.run(steps);
+        let recordings = format!("target/recordings/{folder}");
+        let recipe = format!("training/recipes/{}.toml", self.model);
+        Some(strings(&[
+            "audition",
+            &file,
+            "--recordings",
+            &recordings,
+            "--recipe",
+            &recipe,
+            "--update",
+            "--level",
+            LEVEL_DB,
+        ]))
+    }
+
     /// Returns the command that adds the smaller size to the instrument's file; with `steps`, to
     /// the trial's file.
     fn half_command(&self, steps: Option<u64>) -> Vec<String> {
         let Self { model, half, .. } = self;
-        let (file, name, steps) = match steps {
-            None => (
-                format!("assets/models/{model}.ondes"),
-                (*model).to_owned(),
-                half.steps.to_owned(),
-            ),
-            Some(steps) => {
-                let name = format!("{model}-{steps}-steps");
-                (
-                    format!("target/training/{name}.ondes"),
-                    name,
-                    steps.to_string(),
-                )
-            }
-        };
+        let (name, file) = self.run(steps);
+        let steps = steps.map_or(half.steps.to_owned(), |steps| steps.to_string());
         let work = format!("target/training/{name}-{HALF}");
         let recipe = format!("training/recipes/{model}.toml");
         let learning = [

@@ -43,10 +43,17 @@ impl Smooth {
     }
 }
 
-/// Rises from 0 to 1 for `x` from 0 to 1, steeply at first. In dB, this is linear growth of a
-/// sound.
-pub(super) fn ease_out(x: f64) -> f64 {
-    1.0 - (1.0 - x.clamp(0.0, 1.0)).powi(3)
+/// Exponent of an attack at its duration: ln(1 − 10^(−1/20)), what is left of the way at 1 dB below
+/// the end.
+pub(super) const ATTACK_RATE: f64 = -2.218_712_2;
+
+/// Level in dB of a sound whose amplitude goes from one level to another exponentially, as those of
+/// bowed and blown instruments do. At `x` of 1 an amplitude that began far below is 1 dB below its
+/// end.
+pub(super) fn approach_db(from_db: f64, to_db: f64, x: f64) -> f64 {
+    let way = 1.0 - (ATTACK_RATE * x.max(0.0)).exp();
+    let start = 10_f64.powf((from_db - to_db) / 20.0);
+    to_db + 20.0 * (start + (1.0 - start) * way).log10()
 }
 
 /// Rises from 0 to 1 for `x` from 0 to 1 as half a period of a cosine.
@@ -101,13 +108,23 @@ mod tests {
 
     #[test]
     fn shapes_are_monotone_between_their_ends() {
-        for shape in [ease_out, raised_cosine, fall] {
+        for shape in [raised_cosine, fall] {
             assert!(shape(0.0).abs() < 1e-12);
             assert!((shape(1.0) - 1.0).abs() < 1e-12);
             for i in 0..100 {
                 assert!(shape(f64::from(i + 1) / 100.0) > shape(f64::from(i) / 100.0));
             }
         }
+    }
+
+    #[test]
+    fn amplitudes_approach_their_end_from_both_sides() {
+        assert!((approach_db(-60.0, -20.0, 0.0) + 60.0).abs() < 1e-9);
+        assert!((approach_db(-120.0, -20.0, 1.0) + 21.0).abs() < 1e-3);
+        assert!((approach_db(-120.0, -20.0, 9.0) + 20.0).abs() < 1e-6);
+        let level = |x: f64| approach_db(-10.0, -30.0, x);
+        assert!((level(0.0) + 10.0).abs() < 1e-9 && (level(9.0) + 30.0).abs() < 1e-3);
+        assert!((0..90).all(|n| level(f64::from(n + 1) / 10.0) < level(f64::from(n) / 10.0)));
     }
 
     #[test]

@@ -30,19 +30,22 @@ pub enum Setting {
     Voices(Option<usize>),
 }
 
+/// Velocity of a note that is played as recordings of one dynamic are: a strong touch.
+pub const NATURAL_VELOCITY: f32 = 100.0 / 127.0;
+
 /// Settings that turn notes into curves of pitch and loudness. Part of a model file's header.
 ///
 /// Loudness is the A-weighted level in dB, on the scale of the model's training data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Performance {
-    /// Duration from onset to peak at medium velocity, in ms (0.5 to 5 000). Hard notes are faster,
-    /// soft ones slower.
+    /// Duration from the onset until the level is 1 dB below its peak, at medium velocity, in ms
+    /// (0.5 to 5 000). Hard notes are faster, soft ones slower.
     pub attack_ms: f32,
-    /// Duration in which the level falls from peak to sustain, in ms (1 to 20 000).
+    /// Duration in which the level goes from peak to sustain, in ms (1 to 20 000).
     pub decay_ms: f32,
-    /// Sustain level of a note of full velocity relative to its peak, in dB (−60 to 0). Softer
-    /// notes have proportionally less accent.
+    /// Sustain level of a note of full velocity relative to its peak, in dB (−60 to 12): below 0 an
+    /// accent, above a swell after the attack. Softer notes have proportionally less of either.
     pub sustain_db: f32,
     /// Decay of a held middle C, in dB/s (0 to 500): 0 for blown and bowed instruments.
     pub decay_db_per_s: f32,
@@ -75,6 +78,21 @@ pub struct Performance {
     pub humanize_cents: f32,
     /// Slow random drift of loudness, ± dB (0 to 6).
     pub humanize_db: f32,
+    /// Factor of both drifts and of the variations of vibrato (0 to 2); 0 plays without any.
+    #[serde(skip_serializing_if = "is_neutral_life")]
+    pub life: f32,
+    /// Rise of treble against bass for each dB by which a note is played louder than
+    /// [`Self::natural_db`], dB (0 to 3), made by a filter. For networks that have learnt one dynamic; 0 for those that know several.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dynamic_tilt: f32,
+    /// Rise of treble against bass at the onset, which fades with the attack, dB (−24 to 24), made by
+    /// a filter: the bite of a bow, or the slow speech of a flute.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub attack_tilt_db: f32,
+    /// Gain of the output, in dB (−40 to 40): for recordings that are softer than other
+    /// instruments.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub gain_db: f32,
     /// Lowest pitch in the training data, in semitones (MIDI note number, 0 to 127).
     pub pitch_low: f32,
     /// Highest pitch in the training data, in semitones (MIDI note number, 0 to 127), above
@@ -86,6 +104,15 @@ pub struct Performance {
     pub mode: PlayMode,
     /// Duration of glides between notes that share a voice, in ms (0 to 5 000).
     pub glide_ms: f32,
+}
+
+// Files from before there were these settings keep their checksums.
+fn is_neutral_life(life: &f32) -> bool {
+    *life == 1.0
+}
+
+fn is_zero(setting: &f32) -> bool {
+    *setting == 0.0
 }
 
 /// Settings of a bowed or blown instrument with a wide range.
@@ -110,6 +137,10 @@ impl Default for Performance {
             scoop_cents: 15.0,
             humanize_cents: 3.0,
             humanize_db: 0.6,
+            life: 1.0,
+            dynamic_tilt: 0.0,
+            attack_tilt_db: 0.0,
+            gain_db: 0.0,
             pitch_low: 28.0,
             pitch_high: 96.0,
             polyphony: 8,
@@ -185,7 +216,7 @@ impl Performance {
         let ranges = [
             ("attack_ms", self.attack_ms, 0.5, 5e3),
             ("decay_ms", self.decay_ms, 1.0, 2e4),
-            ("sustain_db", self.sustain_db, -60.0, 0.0),
+            ("sustain_db", self.sustain_db, -60.0, 12.0),
             ("decay_db_per_s", self.decay_db_per_s, 0.0, 500.0),
             ("decay_per_octave", self.decay_per_octave, 0.25, 4.0),
             ("release_ms", self.release_ms, 5.0, 2e4),
@@ -201,6 +232,10 @@ impl Performance {
             ("scoop_cents", self.scoop_cents, -200.0, 200.0),
             ("humanize_cents", self.humanize_cents, 0.0, 50.0),
             ("humanize_db", self.humanize_db, 0.0, 6.0),
+            ("life", self.life, 0.0, 2.0),
+            ("dynamic_tilt", self.dynamic_tilt, 0.0, 3.0),
+            ("attack_tilt_db", self.attack_tilt_db, -24.0, 24.0),
+            ("gain_db", self.gain_db, -40.0, 40.0),
             ("pitch_low", self.pitch_low, 0.0, 127.0),
             ("pitch_high", self.pitch_high, 0.0, 127.0),
             ("polyphony", f32::from(self.polyphony), 1.0, 64.0),
@@ -238,6 +273,23 @@ impl Performance {
     /// are played all the same.
     pub fn has_learnt(&self, pitch: f32) -> bool {
         (self.pitch_low..=self.pitch_high).contains(&pitch)
+    }
+
+    /// Returns whether a filter changes the balance of treble and bass.
+    pub(crate) fn is_tilted(&self) -> bool {
+        self.dynamic_tilt != 0.0 || self.attack_tilt_db != 0.0
+    }
+
+    /// Returns how much treble is raised against bass in a note that is played at a level in dB,
+    /// after its attack, in dB.
+    pub(crate) fn tilt_db(&self, level_db: f32) -> f32 {
+        self.dynamic_tilt * (level_db - self.natural_db())
+    }
+
+    /// Returns the level at which notes sound as they were recorded, in dB: the peak level of a
+    /// note of [`NATURAL_VELOCITY`].
+    pub fn natural_db(&self) -> f32 {
+        self.peak_db(NATURAL_VELOCITY)
     }
 
     /// Returns the peak level of a note in dB; velocity is 0 to 1.

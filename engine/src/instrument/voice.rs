@@ -1,11 +1,11 @@
 //! A note as continuous curves of pitch, loudness and gain.
 
 use super::channel::{Change, ChannelValues, SMOOTHING_S, timbre_deviation};
-use super::curve::{Smooth, drift, ease_out, fall, raised_cosine, random};
+use super::curve::{ATTACK_RATE, Smooth, approach_db, drift, fall, raised_cosine, random};
 use super::event::NoteExpression;
 use super::performance::Performance;
 
-/// Level of silence in dB: the start of loudness curves and their lower limit.
+/// Level of silence in dB: the lower limit of loudness.
 pub const SILENCE_DB: f32 = -90.0;
 
 /// Brightness at either end of timbre, dB.
@@ -30,8 +30,14 @@ const SHORTEST_S: f64 = 0.020;
 const DECAY_TAUS: f64 = 3.0;
 /// Fade-in of vibrato by a modulation wheel that was up before the onset, s.
 const WHEEL_FADE_IN_S: f64 = 0.15;
-/// Relative variation of the vibrato rate between notes.
-const VIBRATO_SPREAD: f64 = 0.05;
+/// Level below its peak at which a note begins, dB. Recorded notes are heard from about there.
+const ONSET_DB: f64 = 30.0;
+/// Variations of vibrato, at a [life](Performance::life) of 1: of its rate between notes, of its
+/// delay between notes and of its depth within one, relative; and within one of its phase, cycles.
+const VIBRATO_RATE_SPREAD: f64 = 0.05;
+const VIBRATO_DELAY_SPREAD: f64 = 0.3;
+const VIBRATO_DEPTH_SPREAD: f64 = 0.35;
+const VIBRATO_PHASE_SPREAD: f64 = 0.3;
 /// Position below which expression and breath also fade the gain, so that 0 is silent with any
 /// model.
 const EXPRESSION_GATE: f64 = 1.0 / 32.0;
@@ -48,6 +54,8 @@ pub struct ControlFrame {
     /// Level in dB by which the note is played louder than it is output, which changes the timbre
     /// but not the level. Neutral at 0, at most ±[`TIMBRE_RANGE_DB`].
     pub brightness: f32,
+    /// Rise of treble against bass by how the note is played, in dB.
+    pub tilt: f32,
 }
 
 /// Start of a note.
@@ -95,6 +103,8 @@ pub struct Voice {
     release: Option<Release>,
     glide: Glide,
     vibrato_hz: f64,
+    /// Factor of [`Performance::vibrato_delay_ms`].
+    vibrato_delay: f64,
     pressure: Smooth,
     tuning: Smooth,
     level_db: Smooth,
@@ -163,6 +173,7 @@ impl Voice {
             seed,
         } = note;
         let smooth = |value| Smooth::new(value, SMOOTHING_S * sample_rate);
+        let life = f64::from(performance.life);
         let mut voice = Self {
             performance: *performance,
             sample_rate,
@@ -184,7 +195,8 @@ impl Voice {
             release: None,
             glide: Glide::at_once(pitch, at),
             vibrato_hz: f64::from(performance.vibrato_hz)
-                * (1.0 + VIBRATO_SPREAD * random(seed, 0)),
+                * (1.0 + life * VIBRATO_RATE_SPREAD * random(seed, 0)),
+            vibrato_delay: (1.0 + life * VIBRATO_DELAY_SPREAD * random(seed, 1)).max(0.0),
             pressure: smooth(0.0),
             tuning: smooth(0.0),
             level_db: smooth(0.0),
@@ -197,7 +209,8 @@ impl Voice {
         voice
     }
 
-    /// Starts a note on the same voice; its level continues from the current one.
+    /// Starts a note on the same voice; its level continues from the current one if that is
+    /// audible beside the new one.
     pub fn retrigger(&mut self, at: u64, key: u8, pitch: f64, velocity: f32) {
         let level = self.level_db(at);
         self.key = key;
@@ -335,16 +348,19 @@ impl Voice {
 
         let (_, vibrato_db) = self.vibrato(t, channel);
         let alive_s = self.seconds(self.started_at, t);
-        let drift_db =
-            f64::from(performance.humanize_db) * drift(self.seed.rotate_left(32), alive_s);
+        let drift_db = f64::from(performance.life * performance.humanize_db)
+            * drift(self.seed.rotate_left(32), alive_s);
         let expression = channel.expression * self.expression.at(t);
         let pressure = channel.pressure.max(self.pressure.at(t));
-        let loudness = level
-            + self.level_db.at(t)
+        let modulation = self.level_db.at(t)
             + f64::from(performance.pressure_db) * pressure
             + fader_db(expression)
             + vibrato_db
             + drift_db;
+        let loudest = f64::from(performance.loudness_max_db + performance.sustain_db.max(0.0));
+        let begun = self.seconds(self.struck_at, t) / self.attack.seconds;
+        let tilt = performance.tilt_db((self.attack.peak_db + modulation) as f32)
+            + performance.attack_tilt_db * (ATTACK_RATE * begun).exp() as f32;
         let gain = self.fade_gain(t)
             * (expression / EXPRESSION_GATE).min(1.0)
             // Like `fader_db`, but linear.
@@ -352,10 +368,11 @@ impl Voice {
             * channel.volume;
         ControlFrame {
             pitch: self.pitch(t, channel) as f32,
-            loudness: within_limits(loudness, f64::from(performance.loudness_max_db)) as f32,
+            loudness: within_limits(level + modulation, loudest) as f32,
             gain: gain as f32,
             brightness: TIMBRE_RANGE_DB
                 * (channel.timbre + self.timbre.at(t)).clamp(-1.0, 1.0) as f32,
+            tilt,
         }
     }
 
@@ -383,7 +400,7 @@ impl Voice {
         let scoop_tau_s = f64::from(performance.attack_ms.max(10.0)) / 2e3;
         let scoop_cents = -f64::from(performance.scoop_cents)
             * (-self.seconds(self.restarted_at, t) / scoop_tau_s).exp();
-        let drift_cents = f64::from(performance.humanize_cents)
+        let drift_cents = f64::from(performance.life * performance.humanize_cents)
             * drift(self.seed, self.seconds(self.started_at, t));
         self.glide_pitch(t)
             + self.tuning.at(t)
@@ -402,8 +419,7 @@ impl Voice {
                 - attack.db_per_s * elapsed;
         }
         let elapsed = self.seconds(self.struck_at, t);
-        let rising =
-            attack.from_db + (attack.peak_db - attack.from_db) * ease_out(elapsed / attack.seconds);
+        let rising = approach_db(attack.from_db, attack.peak_db, elapsed / attack.seconds);
         let settling = (elapsed - attack.seconds).max(0.0);
         let tau = f64::from(self.performance.decay_ms) / 1e3 / DECAY_TAUS;
         rising - attack.accent_db * (1.0 - (-settling / tau).exp()) - attack.db_per_s * settling
@@ -421,10 +437,11 @@ impl Voice {
     fn strike(&mut self, at: u64, velocity: f32, from_db: f64) {
         let performance = &self.performance;
         let octaves = (f64::from(self.key) - 60.0) / 12.0;
+        let peak_db = f64::from(performance.peak_db(velocity));
         self.struck_at = at;
         self.attack = Attack {
-            from_db,
-            peak_db: f64::from(performance.peak_db(velocity)),
+            from_db: from_db.max(peak_db - ONSET_DB),
+            peak_db,
             accent_db: -f64::from(performance.sustain_db) * f64::from(velocity),
             db_per_s: f64::from(performance.decay_db_per_s)
                 * f64::from(performance.decay_per_octave).powf(octaves),
@@ -454,7 +471,7 @@ impl Voice {
         let elapsed = self.seconds(self.restarted_at, t);
         let natural = f64::from(performance.vibrato_cents);
         let by_wheel = f64::from(performance.vibrato_wheel_cents);
-        let delay = f64::from(performance.vibrato_delay_ms) / 1e3;
+        let delay = self.vibrato_delay * f64::from(performance.vibrato_delay_ms) / 1e3;
         // From half the delay to one and a half, so half-way at the delay itself.
         let arrived = if delay > 0.0 {
             raised_cosine(elapsed / delay - 0.5)
@@ -468,7 +485,12 @@ impl Voice {
         if depth <= 0.0 || deepest <= 0.0 {
             return (0.0, 0.0);
         }
-        let swing = (std::f64::consts::TAU * self.vibrato_hz * elapsed).sin();
+        let life = f64::from(performance.life);
+        let wander =
+            |spread: f64, turn: u32| life * spread * drift(self.seed.rotate_left(turn), elapsed);
+        let cycles = self.vibrato_hz * elapsed + wander(VIBRATO_PHASE_SPREAD, 16);
+        let swing = (1.0 + wander(VIBRATO_DEPTH_SPREAD, 48)).max(0.0)
+            * (std::f64::consts::TAU * cycles).sin();
         (
             depth * swing,
             f64::from(performance.vibrato_db) * depth / deepest * swing,

@@ -45,6 +45,8 @@ pub struct VoiceFrame {
     /// Level in dB by which the note is played louder than it is output; neutral at 0. See
     /// [`ControlFrame::brightness`].
     pub brightness: f32,
+    /// Rise of treble against bass by how the note is played, in dB.
+    pub tilt: f32,
 }
 
 impl VoiceFrame {
@@ -56,6 +58,7 @@ impl VoiceFrame {
         loudness: SILENCE_DB,
         gain: 0.0,
         brightness: 0.0,
+        tilt: 0.0,
     };
 }
 
@@ -280,6 +283,7 @@ impl Voices {
                 loudness,
                 gain,
                 brightness,
+                tilt,
             } = frame(&mut slot.voice, at, &values);
             *out = VoiceFrame {
                 sounding: true,
@@ -288,6 +292,7 @@ impl Voices {
                 loudness,
                 gain,
                 brightness,
+                tilt,
             };
             sounding += 1;
             slot.pending = false;

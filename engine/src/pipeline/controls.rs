@@ -87,7 +87,7 @@ pub const INSTRUMENT_CONTROLS: &[InstrumentControl] = &[
         unit: "ms",
         range: (0.5, 5_000.0),
         curve: Curve::Logarithmic,
-        description: "Time from the onset of a note to its peak.",
+        description: "Time from the onset of a note until it is 1 dB below its peak.",
         target: Target::Performance(|performance| &mut performance.attack_ms),
     },
     InstrumentControl {
@@ -113,6 +113,14 @@ pub const INSTRUMENT_CONTROLS: &[InstrumentControl] = &[
         curve: Curve::Linear,
         description: "Depth of the automatic vibrato on long notes, up and down.",
         target: Target::Performance(|performance| &mut performance.vibrato_cents),
+    },
+    InstrumentControl {
+        name: "life",
+        unit: "",
+        range: (0.0, 2.0),
+        curve: Curve::Linear,
+        description: "Slow drift of level, pitch and vibrato; 0 is still.",
+        target: Target::Performance(|performance| &mut performance.life),
     },
 ];
 

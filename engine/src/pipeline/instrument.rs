@@ -10,8 +10,11 @@ use super::control_ports::ControlBinding;
 use super::instrument_stream::InstrumentStream;
 use super::method_ports::header_error;
 use super::options::{PipelineError, PipelineOptions};
+use crate::dsp::level::db_to_amplitude;
 use crate::dsp::noise::stream_seed;
+use crate::dsp::tilt::Tilt;
 use crate::executor::Execute;
+use crate::instrument::{Performance, VoiceFrame};
 use crate::model::{Method, Model, ModelError, Port};
 use crate::native::Executor;
 
@@ -125,6 +128,10 @@ pub(super) struct InstrumentNetwork {
     gains: Vec<f32>,
     /// `[stream]`: a note began while the network was skipped.
     pending_restarts: Vec<bool>,
+    /// Gain of all voices.
+    gain: f32,
+    /// How level colours a note, where the network has learnt one dynamic.
+    colour: Option<Colour>,
     /// Streams that sound in this hop.
     active: Vec<usize>,
     /// Output channels.
@@ -133,6 +140,46 @@ pub(super) struct InstrumentNetwork {
     side: Vec<f32>,
     kernels: Kernels,
     hop: usize,
+}
+
+/// Filters that brighten loud notes and darken soft ones.
+struct Colour {
+    /// `[stream]`
+    tilts: Vec<Tilt>,
+    /// Tilt for each dB of brightness, dB.
+    tilt_per_db: f32,
+    /// A hop of one voice.
+    voice: Vec<f32>,
+}
+
+impl Colour {
+    /// Returns the filters that the performance asks for, if any.
+    fn new(
+        performance: &Performance,
+        sample_rate: u32,
+        streams: usize,
+        hop: usize,
+    ) -> Option<Self> {
+        performance.is_tilted().then(|| Self {
+            tilts: vec![Tilt::new(sample_rate as f32, hop); streams],
+            tilt_per_db: performance.dynamic_tilt,
+            voice: vec![0.0; hop],
+        })
+    }
+
+    /// Colours a hop of a voice, which is also `brightness` dB brighter.
+    fn apply(
+        &mut self,
+        stream: usize,
+        frame: &VoiceFrame,
+        brightness: f32,
+        voice: &[f32],
+    ) -> &[f32] {
+        self.voice.copy_from_slice(voice);
+        let tilt_db = frame.tilt + self.tilt_per_db * brightness;
+        self.tilts[stream].process(tilt_db, frame.pitch, &mut self.voice);
+        &self.voice
+    }
 }
 
 /// Indices of the network's input ports.
@@ -202,6 +249,7 @@ impl InstrumentNetwork {
             kernels, sessions, ..
         } = *options;
         let streams = sessions * voices;
+        let performance = model.header().performance.unwrap_or_default();
         Ok(Self {
             synth: Executor::new(model, &synth.name, kernels, streams, 1)?,
             room: room
@@ -211,6 +259,13 @@ impl InstrumentNetwork {
             voices,
             gains: vec![0.0; streams],
             pending_restarts: vec![false; streams],
+            gain: db_to_amplitude(performance.gain_db),
+            colour: Colour::new(
+                &performance,
+                model.header().sample_rate,
+                streams,
+                synth.block,
+            ),
             active: Vec::with_capacity(streams),
             outputs,
             side: vec![0.0; synth.block],
@@ -232,11 +287,18 @@ impl InstrumentNetwork {
                 } else if frame.sounding {
                     if std::mem::take(&mut self.pending_restarts[stream]) {
                         self.synth.reset(stream);
+                        self.reset_colour(stream);
                         self.gains[stream] = 0.0;
                     }
                     self.active.push(stream);
                 }
             }
+        }
+    }
+
+    fn reset_colour(&mut self, stream: usize) {
+        if let Some(colour) = &mut self.colour {
+            colour.tilts[stream].reset();
         }
     }
 
@@ -276,7 +338,12 @@ impl InstrumentNetwork {
                 timeline, controls, ..
             } = &mut sessions[stream / self.voices];
             let frame = &controls.frames[stream % self.voices];
-            let end = frame.gain * 10.0_f32.powf((controls.brightness + frame.brightness) / -20.0);
+            let brightness = controls.brightness + frame.brightness;
+            let voice = match &mut self.colour {
+                Some(colour) => colour.apply(stream, frame, brightness, voice),
+                None => voice,
+            };
+            let end = self.gain * frame.gain * db_to_amplitude(-brightness);
             let start = std::mem::replace(&mut self.gains[stream], end);
             add_with_ramp(
                 self.kernels,
@@ -343,6 +410,7 @@ impl BatchNetwork<InstrumentStream> for InstrumentNetwork {
             let stream = slot * self.voices + voice;
             self.synth.seed(stream, stream_seed(seed, voice as u64));
             (self.gains[stream], self.pending_restarts[stream]) = (0.0, false);
+            self.reset_colour(stream);
         }
         if let Some(room) = &mut self.room {
             room.reset(slot);

@@ -225,6 +225,7 @@ impl InstrumentStream {
             restarted: current.is_none(),
             pitch,
             loudness: frame.loudness,
+            tilt: self.performance.tilt_db(frame.loudness),
             gain: if activity == NetworkActivity::Active {
                 1.0
             } else {

@@ -289,7 +289,7 @@ fn values_and_texts_convert_both_ways() {
         ("Macro 2", "room 2.50", "2.50"),
         ("Macro 4", "Attack 90 ms", "90.0 ms"),
         ("Macro 5", "1000", "1000 ms"),
-        ("Macro 8", "40 %", "40.0 %"),
+        ("Macro 8", "1.2", "1.20"),
         ("Processing", "Background", "Background"),
     ] {
         let value = host

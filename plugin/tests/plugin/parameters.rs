@@ -302,7 +302,7 @@ fn the_side_chain_of_an_effect_controls_its_instrument() {
 fn macros_are_named_after_their_controls() {
     let mut host = Host::new(INSTRUMENT);
     let names = |host: &mut Host| [2, 4, 8].map(|number| host.name(&format!("Macro {number}")));
-    assert_eq!(names(&mut host), ["Room", "Attack", "Macro 8"]);
+    assert_eq!(names(&mut host), ["Room", "Attack", "Life"]);
     assert_eq!(host.name("Output gain"), "Output gain");
     host.call_back();
     host.instance.access_handler(|main| main.rescans.take());

@@ -149,7 +149,7 @@ fn macros_are_named_after_the_controls_of_a_loaded_project() {
             title(&instance, "Macro 2").as_str(),
             title(&instance, "Macro 8").as_str()
         ),
-        ("Room", "Macro 8")
+        ("Room", "Life")
     );
     let bound = serde_json::json!(["attack", null]);
     let saved = with_selection(&Host::new(INSTRUMENT).save(), |saved| {

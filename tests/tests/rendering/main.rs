@@ -3,6 +3,7 @@
 
 mod bars;
 mod captures;
+mod colour;
 mod conformance;
 mod effects;
 mod feedback;

@@ -516,7 +516,7 @@ impl CardArguments {
     }
 }
 
-fn write_wav(path: &Path, sound: &[f32], rate: u32, bits: WavBits) -> anyhow::Result<()> {
+pub fn write_wav(path: &Path, sound: &[f32], rate: u32, bits: WavBits) -> anyhow::Result<()> {
     create_parent(path)?;
     let mut file = WavWriter::create(path, rate, 1, bits)?;
     file.write(&[sound])?;

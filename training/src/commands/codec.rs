@@ -11,8 +11,9 @@ use ondes_training::tasks::codec::network::sizes;
 use ondes_training::tasks::codec::{CodecConfig, CodecTask};
 use ondes_training::trainer::Outcome;
 
-use crate::commands::evaluate::write_evaluated;
+use crate::commands::evaluate::{print, write_with_quality};
 use crate::commands::recipe_arguments::{RecipeArguments, SoundArguments};
+use crate::commands::write_model::measured;
 
 /// Options of `codec`.
 #[derive(Args)]
@@ -53,8 +54,10 @@ pub fn codec(options: &CodecArguments) -> anyhow::Result<Outcome> {
     let trained = trainer.model()?;
     let task = trainer.task();
     let model = task.finished(&trained)?;
-    write_evaluated(&model, &out, || {
+    let evaluation = measured(&model, &out, || {
         evaluate(&model, task.dataset().measured(), None)
     })?;
+    print(&evaluation);
+    write_with_quality(&model, evaluation.measures(), &out)?;
     Ok(outcome)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use ondes_training::data::bench::{self, BenchOptions};
-use ondes_training::data::envelope::Envelope;
+use ondes_training::data::playing::Playing;
 use ondes_training::data::report::DataReport;
 use ondes_training::data::{Dataset, Recordings};
 
@@ -66,10 +66,10 @@ fn report(arguments: &ReportArguments) -> anyhow::Result<()> {
     let recordings = Recordings::open(&arguments.dataset)?;
     let report = DataReport::new(&recordings)?;
     println!("{}", report.text());
-    if let Some(envelope) = Envelope::measure(&recordings)? {
+    if let Some(playing) = Playing::measure(&recordings, report.has_one_dynamic())? {
         println!(
-            "its single notes, as the table of a recipe:\n\n{}",
-            envelope.recipe()
+            "how its single notes were played, as `fit` fills the table of a recipe:\n\n{}",
+            playing.recipe()?
         );
     }
     if let Some(path) = &arguments.chart {

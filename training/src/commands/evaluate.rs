@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use ondes_engine::model::card::Measure;
 use ondes_engine::model::{Kind, Model, file};
 use ondes_training::data::open_folder;
 use ondes_training::evaluate::measured::open_measured;
@@ -15,7 +16,7 @@ use serde::Serialize;
 
 use crate::commands::capture;
 use crate::commands::sound_options::{SoundOptions, default_cache};
-use crate::commands::write_model::{measured, write};
+use crate::commands::write_model::write;
 
 /// Options of `evaluate`.
 #[derive(Args)]
@@ -124,15 +125,9 @@ pub fn print(evaluation: &Evaluation) {
     }
 }
 
-/// Writes a model, measures it, prints its scores and writes it with them on its card.
-pub fn write_evaluated(
-    model: &Model,
-    out: &Path,
-    measure: impl FnOnce() -> anyhow::Result<Evaluation>,
-) -> anyhow::Result<()> {
-    let evaluation = measured(model, out, measure)?;
-    print(&evaluation);
+/// Writes a model with figures on its card.
+pub fn write_with_quality(model: &Model, quality: Vec<Measure>, out: &Path) -> anyhow::Result<()> {
     let mut header = model.header().clone();
-    header.card.quality = evaluation.measures();
+    header.card.quality = quality;
     write(&Model::new(header, model.weights().clone())?, out)
 }

@@ -1,15 +1,18 @@
 //! `ondes-train fit`.
 
-use ondes_training::data::Subset;
 use ondes_training::data::report::DataReport;
+use ondes_training::data::{Dataset, Subset};
+use ondes_training::evaluate::audition::adjusted;
 use ondes_training::evaluate::evaluate;
 use ondes_training::recipe_kind::RecipeKind;
 use ondes_training::tasks::instrument::config::Config;
 use ondes_training::tasks::instrument::task::InstrumentTask;
 use ondes_training::trainer::Outcome;
 
-use super::evaluate::write_evaluated;
+use super::audition::keep;
+use super::evaluate::{print, write_with_quality};
 use super::recipe_arguments::RecipeArguments;
+use super::write_model::measured;
 
 /// Trains an instrument and writes it. Returns `Interrupted` if it was stopped; the best model so
 /// far is written then, too.
@@ -29,10 +32,22 @@ pub fn fit(options: &RecipeArguments) -> anyhow::Result<Outcome> {
         return Ok(outcome);
     };
     let model = trainer.model()?;
-    let dataset = trainer.task().dataset();
-    write_evaluated(&model, &out, || {
+    let (config, dataset) = (trainer.task().config(), trainer.task().dataset());
+    let (finished, quality) = measured(&model, &out, || {
         let training = dataset.recordings(Subset::Training);
-        evaluate(&model, dataset.measured(), Some(training))
+        let evaluation = evaluate(&model, dataset.measured(), Some(training))?;
+        print(&evaluation);
+        let mut quality = evaluation.measures();
+        // As loud as they are.
+        let recordings = Dataset::recordings_of(&config.data())?;
+        if !DataReport::new(&recordings)?.are_single_notes {
+            return Ok((model.clone(), quality));
+        }
+        let (finished, heard) = adjusted(&model, &recordings, None)?;
+        println!("{}", heard.text());
+        keep(&mut quality, &heard);
+        Ok((finished, quality))
     })?;
+    write_with_quality(&finished, quality, &out)?;
     Ok(outcome)
 }

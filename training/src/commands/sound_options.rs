@@ -17,7 +17,7 @@ use ondes_training::tasks::capture::task::CaptureOptions;
 use ondes_training::tasks::codec::CodecConfig;
 use ondes_training::tasks::codec::network::sizes;
 use ondes_training::tasks::generator::PriorConfig;
-use ondes_training::tasks::instrument::config::{Config, NetworkConfig};
+use ondes_training::tasks::instrument::config::{Config, NetworkConfig, StatedPerformance};
 use ondes_training::trainer::recipe::Recipe;
 use ondes_training::trainer::training_config::TrainingConfig;
 use ondes_training::trainer::{Length, RunFiles};
@@ -196,7 +196,7 @@ impl FineTuneOptions {
                 ..NetworkConfig::default()
             },
             training,
-            performance: model.header().performance.unwrap_or_default(),
+            performance: StatedPerformance::all(&model.header().performance.unwrap_or_default())?,
             optimizer: OptimizerConfig::default(),
             schedule: ScheduleConfig::default(),
             ..recipe

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
+use ondes_engine::dsp::analysis::analyse;
 use ondes_engine::model::Model;
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +69,27 @@ pub struct Features {
 }
 
 impl Features {
+    /// Analyses a sound, which is cut to whole frames.
+    #[must_use]
+    pub fn analyse(mut sound: Vec<f32>, rate: FeatureRate) -> Self {
+        sound.truncate(sound.len() / rate.hop * rate.hop);
+        let frames = analyse(&sound, f64::from(rate.sample_rate), rate.hop);
+        let values = Row {
+            pitch: frames.iter().map(|frame| frame.pitch.semitones).collect(),
+            loudness: frames.iter().map(|frame| frame.loudness).collect(),
+            voiced: frames
+                .iter()
+                .map(|frame| f32::from(u8::from(frame.pitch.voiced)))
+                .collect(),
+            sound,
+        };
+        Self {
+            rate,
+            knobs: BTreeMap::new(),
+            values,
+        }
+    }
+
     /// Returns the number of frames.
     #[must_use]
     pub fn frames(&self) -> usize {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use ondes_canvas::{Align, Canvas, Colour};
 
-use super::envelope::NOTE_S;
+use super::playing::NOTE_S;
 use super::shard::quantile;
 use super::store::Recordings;
 use ondes_canvas::axis::{Axis, label};

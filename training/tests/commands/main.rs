@@ -1,5 +1,6 @@
 //! `ondes-train` as its user runs it.
 
+mod audition;
 mod codec;
 mod common;
 mod distributed;

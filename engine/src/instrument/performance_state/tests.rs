@@ -19,8 +19,7 @@ fn plain(mode: PlayMode) -> Performance {
         vibrato_wheel_cents: 0.0,
         vibrato_db: 0.0,
         scoop_cents: 0.0,
-        humanize_cents: 0.0,
-        humanize_db: 0.0,
+        life: 0.0,
         ..Performance::default()
     }
 }

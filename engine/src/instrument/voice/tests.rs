@@ -9,8 +9,7 @@ fn steady() -> Performance {
         vibrato_cents: 0.0,
         vibrato_db: 0.0,
         scoop_cents: 0.0,
-        humanize_cents: 0.0,
-        humanize_db: 0.0,
+        life: 0.0,
         ..Performance::default()
     }
 }
@@ -44,15 +43,16 @@ fn attack_rises_to_the_peak_then_settles() {
     let performance = steady();
     let voice = note(&performance, 60, 0.5);
     let peak = f64::from(performance.peak_db(0.5));
-    let attack = u64::from(HOP) * 18; // 72 ms, past the attack of 70 ms
+    assert!((voice.level_db(0) - (peak - ONSET_DB)).abs() < 1e-9);
     let mut last = f64::NEG_INFINITY;
     for t in (0..at_ms(70.0)).step_by(48) {
         assert!(voice.level_db(t) > last);
         last = voice.level_db(t);
     }
-    assert!((voice.level_db(at_ms(70.0)) - peak).abs() < 1e-9);
+    assert!((voice.level_db(at_ms(70.0)) - (peak - 1.0)).abs() < 0.05);
+    // It still rises a little while it settles.
     last = f64::INFINITY;
-    for t in (attack..at_ms(1_000.0)).step_by(192) {
+    for t in (at_ms(140.0)..at_ms(1_000.0)).step_by(192) {
         assert!(voice.level_db(t) < last);
         last = voice.level_db(t);
     }
@@ -64,11 +64,8 @@ fn attack_rises_to_the_peak_then_settles() {
 fn hard_notes_speak_faster_and_louder() {
     let performance = steady();
     let (soft, hard) = (note(&performance, 60, 0.1), note(&performance, 60, 1.0));
-    let risen = |voice: &Voice| voice.level_db(at_ms(20.0)) - f64::from(SILENCE_DB);
-    assert!(
-        risen(&hard) / hard.attack.peak_db.mul_add(1.0, 90.0)
-            > risen(&soft) / soft.attack.peak_db.mul_add(1.0, 90.0)
-    );
+    let left = |voice: &Voice| voice.attack.peak_db - voice.level_db(at_ms(20.0));
+    assert!(left(&hard) + 1.0 < left(&soft));
     assert!(hard.level_db(at_ms(500.0)) > soft.level_db(at_ms(500.0)) + 20.0);
 }
 
@@ -223,8 +220,7 @@ fn vibrato_has_its_rate_and_depth() {
     };
     let mut voice = note(&performance, 60, 0.8);
     let (rate, depth) = measure_vibrato(&mut voice, &ChannelValues::REST, 1_000.0);
-    assert!((rate / 5.4 - 1.0).abs() <= VIBRATO_SPREAD + 0.01, "{rate}");
-    assert!((rate - voice.vibrato_hz).abs() < 0.01);
+    assert!((rate - 5.4).abs() < 0.01);
     assert!((depth - 12.0).abs() < 0.1);
     for (wheel, expected) in [(0.5, 26.0), (1.0, 40.0)] {
         let values = ChannelValues {
@@ -254,6 +250,33 @@ fn vibrato_has_its_rate_and_depth() {
 }
 
 #[test]
+fn vibrato_of_living_notes_differs_and_wanders() {
+    let performance = Performance {
+        vibrato_cents: 12.0,
+        humanize_cents: 0.0,
+        life: 1.0,
+        ..steady()
+    };
+    let vibratos: Vec<(f64, f64)> = (0..20)
+        .map(|seed| {
+            let mut voice = begin(&performance, 0, 60, 0.8, seed);
+            measure_vibrato(&mut voice, &ChannelValues::REST, 1_000.0)
+        })
+        .collect();
+    for (rate, depth) in &vibratos {
+        assert!((rate - 5.4).abs() < 0.6, "{rate} Hz");
+        assert!((8.0..18.0).contains(depth), "{depth} cents");
+    }
+    let spread = |value: fn(&(f64, f64)) -> f64| {
+        let (low, high) = (f64::MAX, f64::MIN);
+        let range = vibratos.iter().map(value);
+        let (low, high) = range.fold((low, high), |(low, high), x| (low.min(x), high.max(x)));
+        high - low
+    };
+    assert!(spread(|vibrato| vibrato.0) > 0.2 && spread(|vibrato| vibrato.1) > 1.0);
+}
+
+#[test]
 fn scoop_starts_below_and_arrives() {
     let mut voice = note(
         &Performance {
@@ -272,6 +295,7 @@ fn drift_is_seeded_and_bounded() {
     let performance = Performance {
         humanize_cents: 5.0,
         humanize_db: 1.0,
+        life: 1.0,
         ..steady()
     };
     let run = |seed| {

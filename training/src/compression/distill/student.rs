@@ -15,7 +15,7 @@ use crate::tasks::codec::{self, CodecConfig};
 use crate::tasks::generator::calibration::uncalibrated;
 use crate::tasks::generator::config::PriorNetworkConfig;
 use crate::tasks::generator::{self, PriorConfig};
-use crate::tasks::instrument::config::{Config, NetworkConfig};
+use crate::tasks::instrument::config::{Config, NetworkConfig, StatedPerformance};
 use crate::tasks::instrument::network;
 use crate::trainer::recipe_file::MAX_BYTES;
 
@@ -109,7 +109,7 @@ fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> 
     let config = Config {
         seed,
         network,
-        performance,
+        performance: StatedPerformance::all(&performance)?,
         ..Config::new(".".into(), ".".into(), ".".into())
     };
     config.check().with_context(|| name.to_string())?;

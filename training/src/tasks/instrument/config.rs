@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
 use super::controls::controls;
 use crate::check;
+use crate::data::playing::Playing;
 use crate::data::report::DataReport;
 use crate::data::{
     Augmentation, DataConfig, Dataset, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig,
@@ -82,9 +83,46 @@ pub struct Config {
     /// Terms of the loss; by default the multi-scale spectral distance.
     #[serde(default)]
     pub loss: Option<LossWeights>,
-    /// Mapping of notes to pitch and loudness.
+    /// Mapping of notes to pitch and loudness. What is absent is measured, where the recordings are
+    /// single notes.
     #[serde(default)]
-    pub performance: Performance,
+    pub performance: StatedPerformance,
+}
+
+/// Settings of [`Performance`] by name.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StatedPerformance(toml::Table);
+
+impl StatedPerformance {
+    /// States all settings.
+    ///
+    /// # Errors
+    /// Returns an error if they are no TOML.
+    pub fn all(performance: &Performance) -> anyhow::Result<Self> {
+        Ok(Self(toml::Table::try_from(performance)?))
+    }
+
+    /// Returns whether nothing is left to measure.
+    fn is_complete(&self) -> bool {
+        Self::all(&Performance::default())
+            .is_ok_and(|all| all.0.keys().all(|name| self.0.contains_key(name)))
+    }
+
+    /// Returns all settings: those that are stated, and others for the rest.
+    ///
+    /// # Errors
+    /// Returns an error if a setting is unknown or out of range.
+    pub fn over(&self, others: &Performance) -> anyhow::Result<Performance> {
+        let mut table = toml::Table::try_from(others)?;
+        table.extend(self.0.clone());
+        // Its errors have several lines.
+        let all: Performance = table
+            .try_into()
+            .map_err(|error| anyhow!("{}", error.to_string().trim().replace('\n', " ")))?;
+        all.validate()?;
+        Ok(all)
+    }
 }
 
 /// Sizes of an instrument's network.
@@ -171,7 +209,7 @@ impl Config {
             schedule: ScheduleConfig::default(),
             alerts: AlertsConfig::default(),
             loss: None,
-            performance: Performance::default(),
+            performance: StatedPerformance::default(),
         }
     }
 
@@ -212,7 +250,7 @@ impl Config {
         check::in_range("network.room_seconds", network.room_seconds(), 0.001..=10.0)?;
         check::in_range("network.pitch_detail", network.pitch_detail(), 1.0..=200.0)?;
         for (name, knob) in &self.knob {
-            let taken = controls(&self.performance)
+            let taken = controls(&Performance::default())
                 .into_iter()
                 .any(|control| control.name == *name);
             ensure!(
@@ -226,9 +264,18 @@ impl Config {
         self.training.check()?;
         self.augmentation.check()?;
         self.augmentation.check_timbre()?;
-        self.performance.validate().context("performance")?;
+        self.performance()?;
         self.loss().check()?;
         self.trainer_options().check()
+    }
+
+    /// Returns how notes are played, with usual settings for those that are absent.
+    ///
+    /// # Errors
+    /// Returns an error if a setting is unknown or out of range.
+    pub fn performance(&self) -> anyhow::Result<Performance> {
+        let all = self.performance.over(&Performance::default());
+        all.context("performance")
     }
 
     /// Fills absent settings depending on the recordings. Single notes have few pitches:
@@ -242,6 +289,7 @@ impl Config {
             network,
             recordings,
             augmentation,
+            performance,
             ..
         } = &*self;
         let numbers = [
@@ -250,10 +298,18 @@ impl Config {
             augmentation.pitch,
             augmentation.gain,
         ];
-        if numbers.iter().all(Option::is_some) && recordings.match_levels.is_some() {
+        let is_filled = numbers.iter().all(Option::is_some) && recordings.match_levels.is_some();
+        if is_filled && performance.is_complete() {
             return Ok(());
         }
-        let report = DataReport::new(&Dataset::recordings_of(&self.data())?)?;
+        let all = Dataset::recordings_of(&self.data())?;
+        let report = DataReport::new(&all)?;
+        if report.are_single_notes
+            && let Some(playing) = Playing::measure(&all, report.has_one_dynamic())?
+        {
+            let performance = self.performance.over(&playing.performance())?;
+            self.performance = StatedPerformance::all(&performance)?;
+        }
         let Self {
             network,
             recordings,
@@ -289,14 +345,22 @@ impl Config {
             augmentation,
             ..
         } = self;
+        let performance = self.performance().unwrap_or_default();
         format!(
             "settings: augmentation.pitch = {:.1}, augmentation.gain = {:.1}, recordings.match_levels = {}, \
-             network.pitch_detail = {:.1}, network.room_seconds = {}",
+             network.pitch_detail = {:.1}, network.room_seconds = {}\nperformance: {:.0} to {:.0} dB, attack {:.0} ms, \
+             release {:.0} ms, vibrato {:.0} cents, treble by {:.1} dB a dB",
             augmentation.pitch(),
             augmentation.gain(),
             recordings.match_levels(),
             network.pitch_detail(),
-            network.room_seconds()
+            network.room_seconds(),
+            performance.loudness_min_db,
+            performance.loudness_max_db,
+            performance.attack_ms,
+            performance.release_ms,
+            performance.vibrato_cents,
+            performance.dynamic_tilt,
         )
     }
 

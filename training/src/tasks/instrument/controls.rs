@@ -4,10 +4,13 @@ use ondes_engine::instrument::Performance;
 use ondes_engine::model::{Control, Curve};
 use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 
+/// Name of the control of the noise's level.
+pub const NOISE: &str = "noise";
+
 /// Returns the controls of every instrument, and the noise control of this network.
 pub fn controls(performance: &Performance) -> Vec<Control> {
     let noise = Control {
-        name: "noise".into(),
+        name: NOISE.into(),
         unit: String::new(),
         min: 0.0,
         max: 4.0,

@@ -42,17 +42,15 @@ const ROOM_START: f32 = 1e-3;
 /// Returns an error if the sizes or the knobs of the configuration make no valid model.
 pub fn untrained(config: &Config) -> anyhow::Result<Model> {
     let knobs = config.knob.iter().map(|(name, knob)| knob.control(name));
-    Ok(untrained_with_knobs(
-        config,
-        &knobs.collect::<Result<Vec<_>, _>>()?,
-    )?)
+    untrained_with_knobs(config, &knobs.collect::<Result<Vec<_>, _>>()?)
 }
 
 /// Creates an untrained instrument with given knobs instead of the configuration's.
 ///
 /// # Errors
 /// As [`untrained`].
-pub fn untrained_with_knobs(config: &Config, knobs: &[Control]) -> Result<Model, ModelError> {
+pub fn untrained_with_knobs(config: &Config, knobs: &[Control]) -> anyhow::Result<Model> {
+    let performance = config.performance()?;
     let methods = vec![synth(&config.network, knobs), room(&config.network)];
     let weights = initial_weights(&methods, &config.network, config.seed)?;
     let header = Header {
@@ -63,10 +61,10 @@ pub fn untrained_with_knobs(config: &Config, knobs: &[Control]) -> Result<Model,
         controls: knobs
             .iter()
             .cloned()
-            .chain(controls(&config.performance))
+            .chain(controls(&performance))
             .collect(),
         variants: Vec::new(),
-        performance: Some(config.performance),
+        performance: Some(performance),
         card: ondes_engine::model::Card {
             name: config.name.clone(),
             description: config.description.clone(),
@@ -75,7 +73,7 @@ pub fn untrained_with_knobs(config: &Config, knobs: &[Control]) -> Result<Model,
             ..Default::default()
         },
     };
-    Model::new(header, weights)
+    Ok(Model::new(header, weights)?)
 }
 
 /// Builds `synth`: one voice, from control frames to dry sound.
