@@ -130,7 +130,7 @@ pub(super) struct InstrumentNetwork {
     pending_restarts: Vec<bool>,
     /// Gain of all voices.
     gain: f32,
-    /// How level colours a note, where the network has learnt one dynamic.
+    /// Filters of notes, where the network has learnt one dynamic.
     colour: Option<Colour>,
     /// Streams that sound in this hop.
     active: Vec<usize>,

@@ -1,4 +1,4 @@
-//! How instruments answer the hand: velocity, brightness and time change the colour of a note.
+//! Colour of notes by velocity, brightness and time.
 
 use std::f64::consts::TAU;
 

@@ -1,4 +1,4 @@
-//! How the single notes of a collection were played: what an instrument's [`Performance`] needs.
+//! Measures of the single notes of a collection, from which an instrument's [`Performance`] is made.
 
 use ondes_engine::instrument::{NATURAL_VELOCITY, Performance};
 
@@ -14,7 +14,7 @@ pub(crate) const NOTE_S: f64 = 15.0;
 const ONSET_DB: f32 = 30.0;
 /// Level below the sustained one at which most of the rise is done, dB.
 const RISEN_DB: f32 = 6.0;
-/// Rise after the attack below which there is none, and the largest, dB.
+/// Smallest and largest swell after the attack, dB.
 const SWELL_DB: (f32, f32) = (1.3, 8.0);
 /// Level below the sustained one until which a note is held, dB.
 const HELD_DB: f32 = 4.0;
@@ -49,7 +49,7 @@ pub(crate) const MOST_DRIFT_DB: f32 = 4.0;
 /// Movement of the level of a held note, in dB, for a drift of ±1 dB: 5 % to 95 % of its frames.
 pub(crate) const RANGE_OF_DRIFT: f32 = 1.1;
 
-/// What one note has. Levels are A-weighted, dB.
+/// Measures of one note. Levels are A-weighted, dB.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoteMeasures {
     /// First frame of the note, and the last that is held.

@@ -6,8 +6,8 @@
 //! [`Performance`] makes.
 
 mod adjust;
+mod keyboard;
 mod note;
-mod player;
 mod text;
 
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ use super::nearest::nearest;
 use super::sawtooth::SawtoothBaseline;
 use crate::data::playing::{NOTE_S, NoteMeasures};
 use crate::data::{Features, Recordings};
+use keyboard::{Keyboard, key};
 use note::{Analyser, Note};
-use player::{Player, key};
 
 /// Most notes that are played.
 const MAX_NOTES: usize = 40;
@@ -38,20 +38,20 @@ const COLOUR_S: f64 = 1.0;
 /// A measure of the recordings and of the played notes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// Of the recordings.
+    /// Figure of the recordings.
     pub recorded: f64,
-    /// Of what the instrument plays.
+    /// Figure of what the instrument plays.
     pub played: f64,
 }
 
 /// Distances from the recordings, of the instrument and of two simpler ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Distances {
-    /// Of what the instrument plays.
+    /// Figure of what the instrument plays.
     pub played: f64,
-    /// Of the nearest other recording at the same pitch; none if there is only one.
+    /// Figure of the nearest other recording at the same pitch; none if there is only one.
     pub nearest: Option<f64>,
-    /// Of a sawtooth with the played pitch and loudness and the recorded mean spectrum.
+    /// Figure of a sawtooth with the played pitch and loudness and the recorded mean spectrum.
     pub sawtooth: f64,
 }
 
@@ -127,7 +127,7 @@ pub fn audition(
         }
     }
     let dynamics = recorded_colour(&analyser, &notes);
-    let player = Player {
+    let keyboard = Keyboard {
         model,
         performance: model.header().performance.unwrap_or_default(),
         rate,
@@ -145,7 +145,7 @@ pub fn audition(
     let sawtooth = SawtoothBaseline::new(&files, rate);
     let mut rows = Vec::new();
     for (index, note) in &notes {
-        let Some(played) = player.replay(note)? else {
+        let Some(played) = keyboard.replay(note)? else {
             continue;
         };
         let name = &recordings.store.recordings()[*index].source.name;
@@ -160,7 +160,7 @@ pub fn audition(
         let plain = Note::new(Features::analyse(sawtooth.replay(&played.features), rate));
         rows.extend(row(
             &analyser,
-            player.performance.gain_db,
+            keyboard.performance.gain_db,
             note,
             &played,
             sampled.as_ref(),
@@ -170,7 +170,7 @@ pub fn audition(
     if rows.is_empty() {
         bail!("the model is silent");
     }
-    let (centroids_hz, colour) = played_colour(&analyser, &player)?;
+    let (centroids_hz, colour) = played_colour(&analyser, &keyboard)?;
     Ok(Audition::new(&rows, (dynamics, colour), centroids_hz))
 }
 
@@ -235,19 +235,19 @@ fn recorded_colour(analyser: &Analyser, notes: &[(usize, Note)]) -> Option<f64> 
 }
 
 /// Returns the centroids of three velocities, Hz, and the factor for 10 dB.
-fn played_colour(analyser: &Analyser, player: &Player<'_>) -> anyhow::Result<([f64; 3], f64)> {
+fn played_colour(analyser: &Analyser, keyboard: &Keyboard<'_>) -> anyhow::Result<([f64; 3], f64)> {
     let Performance {
         pitch_low,
         pitch_high,
         ..
-    } = player.performance;
-    let held = player.rate.frames(COLOUR_S);
+    } = keyboard.performance;
+    let held = keyboard.rate.frames(COLOUR_S);
     let (mut centroids, mut factors) = ([const { Vec::new() }; 3], Vec::new());
     for share in [0.2, 0.4, 0.6, 0.8] {
         let pitch = (pitch_low + share * (pitch_high - pitch_low)).round();
         let play = |velocity| -> anyhow::Result<Option<Note>> {
-            let sound = player.play(&BTreeMap::new(), pitch, velocity, held, held / 4)?;
-            Ok(Note::new(Features::analyse(sound, player.rate)))
+            let sound = keyboard.play(&BTreeMap::new(), pitch, velocity, held, held / 4)?;
+            Ok(Note::new(Features::analyse(sound, keyboard.rate)))
         };
         let mut notes = Vec::new();
         for velocity in VELOCITIES {

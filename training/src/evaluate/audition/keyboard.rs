@@ -1,4 +1,4 @@
-//! Plays notes of an instrument as a keyboard player would.
+//! Plays notes of an instrument as a musician would.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::note::Note;
 use crate::data::{FeatureRate, Features};
 
 /// Plays notes of an instrument.
-pub(super) struct Player<'a> {
+pub(super) struct Keyboard<'a> {
     pub model: &'a Model,
     pub performance: Performance,
     pub rate: FeatureRate,
@@ -18,7 +18,7 @@ pub(super) struct Player<'a> {
     pub has_dynamics: bool,
 }
 
-impl Player<'_> {
+impl Keyboard<'_> {
     /// Plays the key of a pitch in semitones for a number of frames, and then for some more, with
     /// knobs at positions.
     pub fn play(
