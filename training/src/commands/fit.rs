@@ -43,10 +43,18 @@ pub fn fit(options: &RecipeArguments) -> anyhow::Result<Outcome> {
         if !DataReport::new(&recordings)?.are_single_notes {
             return Ok((model.clone(), quality));
         }
-        let (finished, heard) = adjusted(&model, &recordings, None)?;
-        println!("{}", heard.text());
-        keep(&mut quality, &heard);
-        Ok((finished, quality))
+        // A model that has learnt little may have no pitch to compare, but is a model.
+        match adjusted(&model, &recordings, None) {
+            Ok((finished, heard)) => {
+                println!("{}", heard.text());
+                keep(&mut quality, &heard);
+                Ok((finished, quality))
+            }
+            Err(error) => {
+                eprintln!("not played by MIDI: {error:#}");
+                Ok((model.clone(), quality))
+            }
+        }
     })?;
     write_with_quality(&finished, quality, &out)?;
     Ok(outcome)
