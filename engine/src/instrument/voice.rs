@@ -358,9 +358,13 @@ impl Voice {
             + vibrato_db
             + drift_db;
         let loudest = f64::from(performance.loudness_max_db + performance.sustain_db.max(0.0));
-        let begun = self.seconds(self.struck_at, t) / self.attack.seconds;
-        let tilt = performance.tilt_db((self.attack.peak_db + modulation) as f32)
-            + performance.attack_tilt_db * (ATTACK_RATE * begun).exp() as f32;
+        let tilt = if performance.is_tilted() {
+            let begun = self.seconds(self.struck_at, t) / self.attack.seconds;
+            performance.tilt_db((self.attack.peak_db + modulation) as f32)
+                + performance.attack_tilt_db * (ATTACK_RATE * begun).exp() as f32
+        } else {
+            0.0
+        };
         let gain = self.fade_gain(t)
             * (expression / EXPRESSION_GATE).min(1.0)
             // Like `fader_db`, but linear.
