@@ -51,5 +51,5 @@ pub use note_counts::NoteCounts;
 pub use performance::{NATURAL_VELOCITY, Performance, PerformanceError, PlayMode, Setting};
 pub use performance_state::PerformanceState;
 pub use scale::{KeyTuning, ScaleError, ScaleFileError};
-pub use voice::{ControlFrame, NoteStart, SILENCE_DB, TIMBRE_RANGE_DB, Voice};
+pub use voice::{ControlFrame, NoteStart, SILENCE_DB, Stroke, TIMBRE_RANGE_DB, Voice};
 pub use voices::{QueueFull, VoiceFrame, Voices};

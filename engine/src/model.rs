@@ -1,12 +1,13 @@
 //! Models as data: header, graph, weights and card. Nothing here computes sound.
 //!
 //! Suggested reading order: [`graph`] (methods, ports, nodes), [`ops`](crate::ops) (the
-//! operations of nodes), [`control`], [`card`], [`variant`], [`weights`] and their
+//! operations of nodes), [`control`], [`card`], [`variant`], [`attacks`], [`weights`] and their
 //! [`storage`], [`compression`] (16-bit and 8-bit weights), [`mod@file`] (safetensors with a JSON
 //! header), [`import`] (captures made by other programs), [`export`] (files for other programs),
 //! [`program`] (TorchScript models) and [`limits`] (bounds on what a file may request).
 //! [`crate::executor`] runs a model.
 
+pub mod attacks;
 pub mod bars;
 pub mod card;
 pub mod compression;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use attacks::{Attack, Attacks};
 pub use card::{Card, Gear, Kind, Levels, Measure, Training};
 pub use control::{Control, Curve};
 pub use error::{ModelError, ModelFileError};
@@ -128,14 +130,20 @@ pub struct Model {
     header: Header,
     weights: Weights,
     program: Option<Arc<Program>>,
+    attacks: Option<Arc<Attacks>>,
     identity: Identity,
 }
 
 /// Two models are equal if they would be written the same.
 impl PartialEq for Model {
     fn eq(&self, other: &Self) -> bool {
-        (&self.header, &self.weights, &self.program)
-            == (&other.header, &other.weights, &other.program)
+        (&self.header, &self.weights, &self.program, &self.attacks)
+            == (
+                &other.header,
+                &other.weights,
+                &other.program,
+                &other.attacks,
+            )
     }
 }
 
@@ -175,7 +183,7 @@ impl Model {
             let reason = format!("a model of format {FORMAT} has weights that are not F32");
             return Err(ModelError::Header(reason));
         }
-        let identity = Identity::new(&header, &weights)?;
+        let identity = Identity::new(&header, &weights, None)?;
         Ok(Self::identified(header, weights, None, identity))
     }
 
@@ -189,6 +197,7 @@ impl Model {
             header,
             weights,
             program,
+            attacks: None,
             identity,
         }
     }
@@ -283,7 +292,8 @@ impl Model {
     /// # Errors
     /// Returns [`ModelError::Header`] if the header cannot be encoded.
     pub fn checksum(&self) -> Result<String, ModelError> {
-        identity::checksum(&self.header, self.weights.iter())
+        let attacks = self.attacks.iter().flat_map(|attacks| attacks.tensors());
+        identity::checksum(&self.header, self.weights.iter().chain(attacks))
     }
 
     /// Returns the number of weight values.

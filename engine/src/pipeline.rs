@@ -22,6 +22,7 @@
 //! The output at a host sample depends only on input and commands up to there: neither on the size
 //! of host blocks nor on other sessions.
 
+mod attacks;
 mod bar_memory;
 mod bar_positions;
 mod batch;

@@ -93,5 +93,5 @@ fn read(path: &Path, quiet: bool) -> anyhow::Result<Model> {
 fn renamed(model: &Model, name: &str) -> Result<Model, ModelError> {
     let mut header = model.header().clone();
     header.card.name = name.to_owned();
-    Model::new(header, model.weights().clone())
+    model.with_header(header)
 }

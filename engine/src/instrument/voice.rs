@@ -3,7 +3,8 @@
 use super::channel::{Change, ChannelValues, SMOOTHING_S, timbre_deviation};
 use super::curve::{ATTACK_RATE, Smooth, approach_db, drift, fall, raised_cosine, random};
 use super::event::NoteExpression;
-use super::performance::Performance;
+use super::performance::{NATURAL_VELOCITY, Performance};
+use crate::dsp::noise::stream_seed;
 
 /// Level of silence in dB: the lower limit of loudness.
 pub const SILENCE_DB: f32 = -90.0;
@@ -56,6 +57,22 @@ pub struct ControlFrame {
     pub brightness: f32,
     /// Rise of treble against bass by how the note is played, in dB.
     pub tilt: f32,
+    /// The stroke that began the note, if that was after the frame before.
+    pub stroke: Option<Stroke>,
+    /// Level of the note in dB without the course that recorded notes have in their attack: what a
+    /// [recorded attack](crate::model::Attack) is played at.
+    pub strike_db: f32,
+    /// As [`Self::gain`], without the fade at the start of a note.
+    pub strike_gain: f32,
+}
+
+/// Stroke that begins a note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stroke {
+    /// Samples from it to the frame.
+    pub age: usize,
+    /// Seed of its random variations.
+    pub seed: u64,
 }
 
 /// Start of a note.
@@ -100,6 +117,10 @@ pub struct Voice {
     /// Last attack; a slur has one without starting a note.
     struck_at: u64,
     attack: Attack,
+    /// Duration of recorded attacks, ms.
+    recorded_attack_ms: f32,
+    /// A note has been struck since the last frame.
+    is_struck: bool,
     release: Option<Release>,
     glide: Glide,
     vibrato_hz: f64,
@@ -162,7 +183,9 @@ struct Fade {
 }
 
 impl Voice {
-    /// Starts a note, at a sample rate in Hz and with frames `hop` samples apart.
+    /// Starts a note, at a sample rate in Hz and with frames `hop` samples apart. Recorded attacks
+    /// last for the `attack_ms` of the settings, unless
+    /// [`Self::set_recorded_attack`] says another time.
     pub fn new(performance: &Performance, sample_rate: f64, hop: u32, note: NoteStart) -> Self {
         let NoteStart {
             at,
@@ -192,6 +215,8 @@ impl Voice {
                 db_per_s: 0.0,
                 seconds: 0.0,
             },
+            recorded_attack_ms: performance.attack_ms,
+            is_struck: true,
             release: None,
             glide: Glide::at_once(pitch, at),
             vibrato_hz: f64::from(performance.vibrato_hz)
@@ -207,6 +232,11 @@ impl Voice {
         };
         voice.strike(at, velocity, f64::from(SILENCE_DB));
         voice
+    }
+
+    /// Sets the duration that attacks have in recordings, ms.
+    pub(super) fn set_recorded_attack(&mut self, attack_ms: f32) {
+        self.recorded_attack_ms = attack_ms;
     }
 
     /// Starts a note on the same voice; its level continues from the current one if that is
@@ -225,6 +255,7 @@ impl Voice {
         self.wheel.set(at, 0.0);
         self.expression.set(at, 1.0);
         self.strike(at, velocity, level);
+        self.is_struck = true;
     }
 
     /// Starts a note on a voice that still plays one: like [`Self::retrigger`], but the pitch
@@ -365,19 +396,38 @@ impl Voice {
         } else {
             0.0
         };
-        let gain = self.fade_gain(t)
-            * (expression / EXPRESSION_GATE).min(1.0)
+        let volume = (expression / EXPRESSION_GATE).min(1.0)
             // Like `fader_db`, but linear.
             * channel.volume
             * channel.volume;
+        let fade_out = self.fade.map_or(1.0, |_| self.fade_gain(t));
+        let stroke = std::mem::take(&mut self.is_struck).then(|| Stroke {
+            age: t.saturating_sub(self.struck_at) as usize,
+            seed: stream_seed(self.seed, self.struck_at),
+        });
         ControlFrame {
             pitch: self.pitch(t, channel) as f32,
             loudness: within_limits(level + modulation, loudest) as f32,
-            gain: gain as f32,
+            gain: (self.fade_gain(t) * volume) as f32,
             brightness: TIMBRE_RANGE_DB
                 * (channel.timbre + self.timbre.at(t)).clamp(-1.0, 1.0) as f32,
             tilt,
+            stroke,
+            strike_db: (self.strike_db(t, level) + modulation) as f32,
+            strike_gain: (fade_out * volume) as f32,
         }
+    }
+
+    /// Returns the level in dB without the course of a recorded attack, at most that of the peak.
+    fn strike_db(&self, t: u64, level: f64) -> f64 {
+        let recorded = Attack {
+            from_db: -ONSET_DB,
+            peak_db: 0.0,
+            seconds: attack_s(self.recorded_attack_ms, NATURAL_VELOCITY),
+            ..self.attack
+        };
+        (level - self.course_db(&recorded, self.seconds(self.struck_at, t)))
+            .min(self.attack.peak_db)
     }
 
     /// Returns the first frame for a model that begins to play the voice at time `t`.
@@ -422,7 +472,11 @@ impl Voice {
                 - RELEASE_FALL_DB * fall(elapsed / length)
                 - attack.db_per_s * elapsed;
         }
-        let elapsed = self.seconds(self.struck_at, t);
+        self.course_db(attack, self.seconds(self.struck_at, t))
+    }
+
+    /// Returns the level of an attack and what follows while the note is held, in dB.
+    fn course_db(&self, attack: &Attack, elapsed: f64) -> f64 {
         let rising = approach_db(attack.from_db, attack.peak_db, elapsed / attack.seconds);
         let settling = (elapsed - attack.seconds).max(0.0);
         let tau = f64::from(self.performance.decay_ms) / 1e3 / DECAY_TAUS;
@@ -449,8 +503,7 @@ impl Voice {
             accent_db: -f64::from(performance.sustain_db) * f64::from(velocity),
             db_per_s: f64::from(performance.decay_db_per_s)
                 * f64::from(performance.decay_per_octave).powf(octaves),
-            // A factor of √2 either way between the softest and the hardest note.
-            seconds: f64::from(performance.attack_ms) / 1e3 * (0.5 - f64::from(velocity)).exp2(),
+            seconds: attack_s(performance.attack_ms, velocity),
         };
     }
 
@@ -538,6 +591,12 @@ impl Voice {
     fn seconds(&self, from: u64, to: u64) -> f64 {
         to.saturating_sub(from) as f64 / self.sample_rate
     }
+}
+
+/// Returns the duration of an attack, seconds: a factor of √2 either way between the softest and the
+/// hardest note.
+fn attack_s(attack_ms: f32, velocity: f32) -> f64 {
+    f64::from(attack_ms) / 1e3 * (0.5 - f64::from(velocity)).exp2()
 }
 
 /// Converts volume or expression to dB: 40 dB per decade (General MIDI, MMA's DLS).

@@ -8,7 +8,7 @@ use super::channels::Channels;
 use super::event::{Event, EventKind};
 use super::performance::{Performance, PlayMode, Setting};
 use super::performance_state::PerformanceState;
-use super::voice::{ControlFrame, Hold, NoteStart, SILENCE_DB, Voice};
+use super::voice::{ControlFrame, Hold, NoteStart, SILENCE_DB, Stroke, Voice};
 use crate::dsp::noise::stream_seed;
 use slot::{ModulationSource, SlotState, VoiceSlot, responding};
 use std::collections::VecDeque;
@@ -47,6 +47,12 @@ pub struct VoiceFrame {
     pub brightness: f32,
     /// Rise of treble against bass by how the note is played, in dB.
     pub tilt: f32,
+    /// The stroke that began the note, if that was after the frame before.
+    pub stroke: Option<Stroke>,
+    /// Level in dB and gain of a recorded attack; see [`ControlFrame::strike_db`].
+    pub strike_db: f32,
+    /// See [`ControlFrame::strike_gain`].
+    pub strike_gain: f32,
 }
 
 impl VoiceFrame {
@@ -59,6 +65,9 @@ impl VoiceFrame {
         gain: 0.0,
         brightness: 0.0,
         tilt: 0.0,
+        stroke: None,
+        strike_db: SILENCE_DB,
+        strike_gain: 0.0,
     };
 }
 
@@ -104,6 +113,8 @@ pub struct Voices {
     performance: Performance,
     /// Settings given to [`Self::new`].
     initial_performance: Performance,
+    /// Duration of attacks in recordings, ms.
+    recorded_attack_ms: f32,
     /// Settings that override the performance.
     mode: Option<PlayMode>,
     glide_ms: Option<f32>,
@@ -158,6 +169,7 @@ impl Voices {
         Self {
             performance: *performance,
             initial_performance: *performance,
+            recorded_attack_ms: performance.attack_ms,
             mode: None,
             glide_ms: None,
             limit: None,
@@ -193,6 +205,11 @@ impl Voices {
         } else {
             0.0
         };
+    }
+
+    /// Sets the duration that attacks have in the recordings of a model, ms.
+    pub fn set_recorded_attack(&mut self, attack_ms: f32) {
+        self.recorded_attack_ms = attack_ms;
     }
 
     /// Changes the performance of notes that start from now on.
@@ -284,6 +301,9 @@ impl Voices {
                 gain,
                 brightness,
                 tilt,
+                stroke,
+                strike_db,
+                strike_gain,
             } = frame(&mut slot.voice, at, &values);
             *out = VoiceFrame {
                 sounding: true,
@@ -293,6 +313,9 @@ impl Voices {
                 gain,
                 brightness,
                 tilt,
+                stroke,
+                strike_db,
+                strike_gain,
             };
             sounding += 1;
             slot.pending = false;
@@ -578,6 +601,7 @@ impl Voices {
         );
         let note = NoteStart { seed, ..note };
         let mut voice = Voice::new(&self.performance, self.sample_rate, self.hop, note);
+        voice.set_recorded_attack(self.recorded_attack_ms);
         if let Some((from, glide_ms)) = glide {
             voice.glide_from(t, from, glide_ms);
         }

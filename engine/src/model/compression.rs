@@ -105,7 +105,7 @@ impl Model {
         } else {
             FORMAT_COMPRESSED
         };
-        Self::new(header, weights)
+        Self::new(header, weights)?.with_attacks(self.attacks().cloned())
     }
 }
 

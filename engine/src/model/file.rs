@@ -10,12 +10,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek};
 use std::path::Path;
+use std::sync::Arc;
 
 use safetensors::tensor::{Metadata, TensorView};
 
 use super::import::{self, ImportedModel};
 use super::{
-    FORMAT, FORMAT_COMPRESSED, Header, Model, ModelError, ModelFileError, foreign, limits, tensors,
+    Attacks, FORMAT, FORMAT_COMPRESSED, Header, Model, ModelError, ModelFileError, attacks,
+    foreign, limits, tensors,
 };
 use crate::files;
 
@@ -199,13 +201,23 @@ fn read_model(file: &mut impl Read, length: usize) -> Result<Model, ModelError> 
     let products: BTreeSet<String> = products
         .map_err(|error| ModelError::Header(format!("the list of int8 products: {error}")))?
         .unwrap_or_default();
-    let weights = tensors::read(&metadata, file, &products).map_err(|error| match error {
+    let mut weights = tensors::read(&metadata, file, &products).map_err(|error| match error {
         ModelError::Io(error) => cut_off(error),
         other => other,
     })?;
     let header: Header = serde_json::from_str(json)
         .map_err(|error| ModelError::Header(format!("the header: {error}")))?;
-    let model = Model::new(header, weights)?;
+    let attacks = [attacks::SOUNDS, attacks::NOTES].map(|name| weights.remove(name));
+    let attacks = match attacks {
+        [None, None] => None,
+        [Some(sounds), Some(notes)] => Some(Arc::new(Attacks { sounds, notes })),
+        _ => {
+            return Err(ModelError::Header(
+                "attacks: sounds or notes are missing".into(),
+            ));
+        }
+    };
+    let model = Model::new(header, weights)?.with_attacks(attacks)?;
     match texts.get(CHECKSUM_KEY) {
         Some(checksum) if *checksum == model.checksum()? => Ok(model),
         _ => Err(ModelError::Checksum),
@@ -251,7 +263,11 @@ pub fn serialize(model: &Model) -> Result<Vec<u8>, ModelError> {
         return Err(ModelError::Program);
     }
     let json = encode_header(model.header())?;
-    let written = tensors::write(model.weights());
+    let attacks = model
+        .attacks()
+        .into_iter()
+        .flat_map(|attacks| attacks.tensors());
+    let written = tensors::write(model.weights().iter().chain(attacks));
     let header_error = |error: safetensors::SafeTensorError| ModelError::Header(error.to_string());
     let views = written.iter().map(|one| {
         Ok((

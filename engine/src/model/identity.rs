@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::bars::Recall;
-use super::{FORMAT, Header, Method, ModelError, Op, Tensor, Weights};
+use super::{Attacks, FORMAT, Header, Method, ModelError, Op, Tensor, Weights};
 
 /// Identity of a model, hexadecimal.
 #[derive(Clone, Debug)]
@@ -42,11 +42,15 @@ struct Sound<'a> {
 }
 
 impl Identity {
-    /// Hashes what computes the sound of a validated model.
+    /// Hashes what computes the sound of a validated model with its attacks.
     ///
     /// # Errors
     /// Returns [`ModelError`] if the header cannot be encoded.
-    pub fn new(header: &Header, weights: &Weights) -> Result<Self, ModelError> {
+    pub fn new(
+        header: &Header,
+        weights: &Weights,
+        attacks: Option<&Attacks>,
+    ) -> Result<Self, ModelError> {
         let mut of_nodes: BTreeMap<&str, NodeWeights<'_>> = BTreeMap::new();
         for (name, tensor) in weights.iter() {
             let (node, parameter) = name.rsplit_once('.').unwrap_or((name, ""));
@@ -81,13 +85,17 @@ impl Identity {
             (name, [min, max, default], curve)
         };
         let controls: Vec<_> = header.controls.iter().map(control).collect();
-        let base = hash(&(
+        let mut base = hash(&(
             header.kind,
             header.sample_rate,
             &header.performance,
             controls,
             methods,
         ))?;
+        if let Some(attacks) = attacks {
+            let tensors = attacks.tensors().map(|(_, tensor)| tensor_hash(tensor));
+            base = hash(&(base, tensors))?;
+        }
         let variants = header.variants.iter().map(|variant| {
             let room = variant.room.as_ref().map(method).transpose()?;
             Ok((variant.up_to, method(&variant.method)?, room))

@@ -27,6 +27,8 @@ pub const BLOCK: usize = 65_536;
 pub const LATENCY: usize = 1_920_000;
 /// Largest number of magnitudes that shape a channel of noise.
 pub const NOISE_BANDS: usize = 2048;
+/// Most recorded attacks.
+pub const ATTACKS: usize = 4096;
 /// Longest impulse response, samples: ten seconds at 192 kHz.
 pub const TAPS: usize = 1_920_000;
 /// Most values in one stream of a method (histories, states and one block of every signal): 64 MiB,

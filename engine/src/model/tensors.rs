@@ -141,10 +141,12 @@ pub(super) struct EncodedTensor<'a> {
     pub bytes: Cow<'a, [u8]>,
 }
 
-/// Encodes all weights as tensors.
-pub(super) fn write(weights: &Weights) -> Vec<EncodedTensor<'_>> {
+/// Encodes named weights as tensors.
+pub(super) fn write<'a>(
+    weights: impl Iterator<Item = (&'a str, &'a Tensor)>,
+) -> Vec<EncodedTensor<'a>> {
     let mut written = Vec::new();
-    for (name, tensor) in weights.iter() {
+    for (name, tensor) in weights {
         let dtype = match tensor.values().storage() {
             Storage::F32 => Dtype::F32,
             Storage::F16 => Dtype::F16,

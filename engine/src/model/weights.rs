@@ -137,6 +137,11 @@ impl Weights {
         self.0.insert(name.into(), tensor);
     }
 
+    /// Takes a weight out.
+    pub(super) fn remove(&mut self, name: &str) -> Option<Tensor> {
+        self.0.remove(name)
+    }
+
     /// Inserts or replaces weights.
     pub(super) fn extend(&mut self, other: Self) {
         self.0.extend(other.0);

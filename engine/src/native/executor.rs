@@ -136,6 +136,13 @@ impl Executor {
         }
     }
 
+    /// Sets the phase of a stream's oscillators in cycles.
+    pub fn set_phase(&mut self, stream: usize, cycles: f64) {
+        for step in &mut self.plan.steps {
+            step.layer.set_phase(stream, cycles);
+        }
+    }
+
     /// Returns the names of the layers in the order in which they run.
     pub fn layers(&self) -> impl Iterator<Item = &str> {
         self.plan.steps.iter().map(|step| step.name.as_str())

@@ -34,6 +34,8 @@ pub(crate) trait Layer: Send {
     fn reset(&mut self, _stream: usize) {}
     /// Makes the current state of stream 0 the initial state of all streams, and resets them to it.
     fn capture_initial_state(&mut self) {}
+    /// Sets the phase of a stream's oscillator in cycles, if the layer has one.
+    fn set_phase(&mut self, _stream: usize, _cycles: f64) {}
     /// Sets the seed of a stream's noise, if the layer has any.
     fn seed(&mut self, _stream: usize, _seed: u64) {}
     /// Returns whether some products are computed in eight bits.

@@ -214,6 +214,10 @@ impl Layer for HarmonicLayer {
         oscillator.amplitudes.fill(0.0);
     }
 
+    fn set_phase(&mut self, stream: usize, cycles: f64) {
+        self.oscillators[stream].phase = cycles.rem_euclid(1.0);
+    }
+
     fn bytes(&self) -> usize {
         (self.oscillators.len() + 1) * size_of_val(self.target.as_slice())
     }

@@ -5,6 +5,7 @@
 
 use ondes_kernels::Kernels;
 
+use super::attacks::{AttackPlayer, Strike};
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::ControlBinding;
 use super::instrument_stream::InstrumentStream;
@@ -132,6 +133,10 @@ pub(super) struct InstrumentNetwork {
     gain: f32,
     /// Filters of notes, where the network has learnt one dynamic.
     colour: Option<Colour>,
+    /// Recorded attacks, if the model has any.
+    attacks: Option<AttackPlayer>,
+    /// Positions of the controls that feed the network, for the choice of an attack.
+    positions: Vec<f32>,
     /// Streams that sound in this hop.
     active: Vec<usize>,
     /// Output channels.
@@ -243,7 +248,7 @@ impl InstrumentNetwork {
             synth,
             room,
             inputs,
-            ..
+            port_names,
         } = methods;
         let PipelineOptions {
             kernels, sessions, ..
@@ -259,6 +264,11 @@ impl InstrumentNetwork {
             voices,
             gains: vec![0.0; streams],
             pending_restarts: vec![false; streams],
+            attacks: model.attacks().map(|attacks| {
+                let header = model.header();
+                AttackPlayer::new(attacks.iter(), header, &port_names, streams, synth.block)
+            }),
+            positions: Vec::with_capacity(port_names.len()),
             gain: db_to_amplitude(performance.gain_db),
             colour: Colour::new(
                 &performance,
@@ -284,11 +294,13 @@ impl InstrumentNetwork {
                 self.pending_restarts[stream] |= frame.sounding && frame.restarted;
                 if controls.mute {
                     self.gains[stream] = 0.0;
+                    self.stop_attack(stream);
                 } else if frame.sounding {
                     if std::mem::take(&mut self.pending_restarts[stream]) {
                         self.synth.reset(stream);
                         self.reset_colour(stream);
                         self.gains[stream] = 0.0;
+                        self.stop_attack(stream);
                     }
                     self.active.push(stream);
                 }
@@ -299,6 +311,44 @@ impl InstrumentNetwork {
     fn reset_colour(&mut self, stream: usize) {
         if let Some(colour) = &mut self.colour {
             colour.tilts[stream].reset();
+        }
+    }
+
+    fn stop_attack(&mut self, stream: usize) {
+        if let Some(attacks) = &mut self.attacks {
+            attacks.stop(stream);
+        }
+    }
+
+    /// Begins the recorded attacks of the notes that were struck in this hop.
+    fn strike(&mut self, sessions: &[InstrumentStream]) {
+        let Some(attacks) = &mut self.attacks else {
+            return;
+        };
+        for &stream in &self.active {
+            let session = &sessions[stream / self.voices];
+            let frame = &session.controls.frames[stream % self.voices];
+            let Some(stroke) = frame.stroke else {
+                continue;
+            };
+            self.positions.clear();
+            let ports = 0..self.inputs.controls.len();
+            self.positions
+                .extend(ports.map(|port| session.ports.end(port)));
+            let phase = attacks.strike(
+                stream,
+                Strike {
+                    stroke,
+                    frame,
+                    brightness: session.controls.brightness + frame.brightness,
+                    controls: &self.positions,
+                    takes_turns: session.has_life(),
+                },
+            );
+            // The network is silent until the attack fades into it, unless a note is struck again.
+            if frame.restarted {
+                self.synth.set_phase(stream, phase);
+            }
         }
     }
 
@@ -343,7 +393,11 @@ impl InstrumentNetwork {
                 Some(colour) => colour.apply(stream, frame, brightness, voice),
                 None => voice,
             };
-            let end = self.gain * frame.gain * db_to_amplitude(-brightness);
+            let (attack, share) = match &mut self.attacks {
+                Some(attacks) => attacks.play(stream, frame, brightness),
+                None => (None, 1.0),
+            };
+            let end = share * self.gain * frame.gain * db_to_amplitude(-brightness);
             let start = std::mem::replace(&mut self.gains[stream], end);
             add_with_ramp(
                 self.kernels,
@@ -352,6 +406,10 @@ impl InstrumentNetwork {
                 start,
                 end,
             );
+            if let Some(attack) = attack {
+                self.kernels
+                    .multiply_add(&mut timeline.sound[..self.hop], attack, self.gain);
+            }
         }
         for &slot in slots {
             let (first, others) = sessions[slot].timeline.sound.split_at_mut(self.hop);
@@ -402,7 +460,9 @@ impl BatchNetwork<InstrumentStream> for InstrumentNetwork {
     }
 
     fn bytes(&self) -> usize {
-        self.synth.bytes() + self.room.as_ref().map_or(0, Executor::bytes)
+        self.synth.bytes()
+            + self.room.as_ref().map_or(0, Executor::bytes)
+            + self.attacks.as_ref().map_or(0, AttackPlayer::bytes)
     }
 
     fn open(&mut self, slot: usize, seed: u64) {
@@ -411,6 +471,7 @@ impl BatchNetwork<InstrumentStream> for InstrumentNetwork {
             self.synth.seed(stream, stream_seed(seed, voice as u64));
             (self.gains[stream], self.pending_restarts[stream]) = (0.0, false);
             self.reset_colour(stream);
+            self.stop_attack(stream);
         }
         if let Some(room) = &mut self.room {
             room.reset(slot);
@@ -422,6 +483,7 @@ impl BatchNetwork<InstrumentStream> for InstrumentNetwork {
     fn process_hop(&mut self, sessions: &mut [InstrumentStream], slots: &[usize]) {
         self.select_active(sessions, slots);
         if !self.active.is_empty() {
+            self.strike(sessions);
             self.run_voices(sessions);
         }
         self.mix_voices(sessions, slots);

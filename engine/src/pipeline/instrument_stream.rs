@@ -150,6 +150,11 @@ impl InstrumentStream {
         Ok(stream)
     }
 
+    /// Returns whether notes vary.
+    pub fn has_life(&self) -> bool {
+        self.performance.life > 0.0
+    }
+
     /// Returns the number of voices.
     pub fn voice_count(&self) -> usize {
         self.controls.frames.len()
@@ -268,6 +273,7 @@ impl SessionStream for InstrumentStream {
         for index in 0..self.ports.bindings().len() {
             self.set_target(index, self.ports.bindings()[index].control.default);
         }
+        self.voices.set_recorded_attack(self.performance.attack_ms);
     }
 
     fn handle(&mut self, command: TimedCommand) -> Result<(), CommandQueueFull> {

@@ -130,7 +130,11 @@ impl InfoText {
                 (PlayMode::Legato, _) => "legato".to_owned(),
                 (PlayMode::Poly, voices) => format!("{voices} voices"),
             };
-            self.row("plays", &format!("{low} to {high}, {voices}"));
+            let attacks = match info.attacks {
+                0 => String::new(),
+                count => format!(", {count} recorded attacks"),
+            };
+            self.row("plays", &format!("{low} to {high}, {voices}{attacks}"));
         }
     }
 

@@ -49,6 +49,8 @@ pub struct ModelInfo {
     pub settings: Vec<Setting>,
     /// Range and polyphony; instruments only.
     pub performance: Option<Performance>,
+    /// Number of recorded attacks.
+    pub attacks: usize,
     /// Notes about a TorchScript program; null for other models.
     pub program: Option<Vec<String>>,
     /// Plays at least twice as fast as real time, which leaves a reserve for other programs and
@@ -139,6 +141,7 @@ pub fn gather(model: &Model, path: &Path, file_bytes: u64) -> Result<ModelInfo, 
             .map(|program| program.settings.clone())
             .unwrap_or_default(),
         performance: header.performance,
+        attacks: model.attacks().map_or(0, |attacks| attacks.len()),
         program: model.program().map(|program| program.notes.clone()),
         holds_in_real_time: cost
             .iter()

@@ -1,6 +1,7 @@
 //! Offline rendering: streaming equals one pass, latency is exact, files of every format play what
 //! they describe, and damaged ones are refused.
 
+mod attacks;
 mod bars;
 mod captures;
 mod colour;

@@ -8,7 +8,7 @@ use ondes_engine::instrument::{NATURAL_VELOCITY, Performance};
 use ondes_engine::media::WavBits;
 use ondes_engine::model::card::Measure;
 use ondes_engine::model::{Model, file};
-use ondes_training::data::playing::Playing;
+use ondes_training::data::playing::{Playing, settled_db};
 use ondes_training::data::report::DataReport;
 use ondes_training::data::{DataConfig, Dataset, Recordings, open_folder};
 use ondes_training::evaluate::audition::{Audition, adjusted, audition};
@@ -74,9 +74,10 @@ pub fn run(options: &AuditionArguments) -> anyhow::Result<()> {
         None => open_folder(&options.recordings, &cache, rate, options.high_pass)?,
     };
     if options.update {
+        let may_hold = recipe.as_ref().is_none_or(|recipe| recipe.attacks);
         let stated = recipe.map(|recipe| recipe.performance).unwrap_or_default();
         model = with_measured(&model, &recordings, &stated)?;
-        (model, _) = adjusted(&model, &recordings, None)?;
+        (model, _) = adjusted(&model, &recordings, None, may_hold)?;
         if let Some(level) = options.level {
             model = with_level(&model, level)?;
         }
@@ -97,10 +98,7 @@ pub fn run(options: &AuditionArguments) -> anyhow::Result<()> {
     if options.update {
         let mut header = model.header().clone();
         keep(&mut header.card.quality, &heard);
-        write(
-            &Model::new(header, model.weights().clone())?,
-            &options.model,
-        )?;
+        write(&model.with_header(header)?, &options.model)?;
     }
     Ok(())
 }
@@ -116,10 +114,10 @@ pub fn keep(quality: &mut Vec<Measure>, heard: &Audition) {
 fn with_level(model: &Model, level_db: f32) -> anyhow::Result<Model> {
     let mut header = model.header().clone();
     if let Some(performance) = &mut header.performance {
-        let natural_db = performance.natural_db() + performance.sustain_db * NATURAL_VELOCITY;
+        let natural_db = performance.natural_db() + settled_db(performance, NATURAL_VELOCITY);
         performance.gain_db = (level_db - natural_db).clamp(-40.0, 40.0);
     }
-    Ok(Model::new(header, model.weights().clone())?)
+    Ok(model.with_header(header)?)
 }
 
 /// Returns the model with the performance of the recordings.
@@ -142,5 +140,5 @@ fn with_measured(
         polyphony: header.performance.unwrap_or_default().polyphony,
         ..performance
     });
-    Ok(Model::new(header, model.weights().clone())?)
+    Ok(model.with_header(header)?)
 }

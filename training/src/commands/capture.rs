@@ -370,7 +370,7 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
     )?;
     let mut header = model.header().clone();
     header.card.quality = vec![measured(&model, &out, || measure(&model, &pairs))?];
-    let model = Model::new(header, model.weights().clone())?;
+    let model = model.with_header(header)?;
     write(&model, &out)?;
     if let (Some(path), NetworkSource::New(architecture)) = (&config.nam, &network) {
         let controls = &model.header().controls;
@@ -489,7 +489,7 @@ fn with_card(model: &Model, own: &CardConfig, wet: &Path) -> anyhow::Result<Mode
         output_dbu: own.output_dbu,
         loudness_db: Some(loudness_db(model)?),
     });
-    Ok(Model::new(header, model.weights().clone())?)
+    Ok(model.with_header(header)?)
 }
 
 impl CardArguments {

@@ -129,5 +129,5 @@ pub fn print(evaluation: &Evaluation) {
 pub fn write_with_quality(model: &Model, quality: Vec<Measure>, out: &Path) -> anyhow::Result<()> {
     let mut header = model.header().clone();
     header.card.quality = quality;
-    write(&Model::new(header, model.weights().clone())?, out)
+    write(&model.with_header(header)?, out)
 }

@@ -44,7 +44,7 @@ pub fn fit(options: &RecipeArguments) -> anyhow::Result<Outcome> {
             return Ok((model.clone(), quality));
         }
         // A model that has learnt little may have no pitch to compare, but is a model.
-        match adjusted(&model, &recordings, None) {
+        match adjusted(&model, &recordings, None, config.attacks) {
             Ok((finished, heard)) => {
                 println!("{}", heard.text());
                 keep(&mut quality, &heard);

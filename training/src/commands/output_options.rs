@@ -74,7 +74,7 @@ pub fn write_report(
         .clone()
         .unwrap_or_else(|| format!("{}, {how}", card.name));
     card.quality = after;
-    let mut model = Model::new(header, smaller.weights().clone())?;
+    let mut model = smaller.with_header(header)?;
     if let Some(size) = &output.add_variant {
         model = variants::insert(original, &model, size)?;
     }

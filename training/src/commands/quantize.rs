@@ -140,7 +140,7 @@ pub fn run(options: &QuantizeArguments) -> anyhow::Result<()> {
         .card
         .quality
         .push(CompressionLoss::measure(compressed.loss));
-    compressed.model = Model::new(header, compressed.model.weights().clone())?;
+    compressed.model = compressed.model.with_header(header)?;
     let report = CompressionReport::new(&model, &compressed, max_loss, loss.describe())?;
     create_parent(&options.out)?;
     file::write(&compressed.model, &options.out)?;

@@ -21,7 +21,7 @@ pub fn extract(model: &Model, variant: &Variant) -> anyhow::Result<Model> {
         .collect();
     header.variants.clear();
     let weights = weights_of(model.weights(), &header.methods);
-    Ok(Model::new(header, weights)?)
+    Ok(Model::new(header, weights)?.with_attacks(model.attacks().cloned())?)
 }
 
 /// Returns the model without its variants; one that can have none as it is.
@@ -35,7 +35,7 @@ pub fn without_variants(model: &Model) -> anyhow::Result<Model> {
     }
     let header = model.header().without_variants();
     let weights = weights_of(model.weights(), &header.methods);
-    Ok(Model::new(header, weights)?)
+    Ok(Model::new(header, weights)?.with_attacks(model.attacks().cloned())?)
 }
 
 /// Adds `smaller` to the model `base` as a variant, or replaces the variant of that name. Variants
@@ -121,7 +121,7 @@ pub fn insert(base: &Model, smaller: &Model, name: &str) -> anyhow::Result<Model
     for (weight, tensor) in weights_of(smaller.weights(), &added).iter() {
         weights.insert(format!("{prefix}{weight}"), tensor.clone());
     }
-    Ok(Model::new(all, weights)?)
+    Ok(Model::new(all, weights)?.with_attacks(base.attacks().cloned())?)
 }
 
 /// Returns the name of the method that variants replace.

@@ -30,6 +30,13 @@ const SETTLED_S: f64 = 0.3;
 const ACCENT_S: f64 = 0.4;
 /// Level below the loudest until which the fall of a struck note is measured, dB.
 const FADED_DB: f32 = 20.0;
+/// Time from the onset in which a struck note is loudest, and length of the beginning whose level it
+/// has, seconds.
+const STRIKE_S: f64 = 0.1;
+const BEGINNING_S: f64 = 0.5;
+/// Time after which a struck note falls slowly, seconds, and its largest accent, dB.
+const QUICK_S: f32 = 0.6;
+const MAX_ACCENT_DB: f32 = 18.0;
 /// Time within which struck notes reach their level, ms.
 const STRUCK_MS: f32 = 60.0;
 /// Range of loudness that velocities need to be heard, dB.
@@ -56,7 +63,7 @@ pub struct NoteMeasures {
     pub held: (usize, usize),
     /// Median pitch, semitones.
     pub pitch: f32,
-    /// Level of its sustained part.
+    /// Level of its sustained part, or of the first half second of a note that falls.
     pub level_db: f32,
     /// Time from the onset until it is within 1 dB of the sustained level, ms.
     pub attack_ms: f32,
@@ -72,12 +79,59 @@ pub struct NoteMeasures {
     pub release_ms: Option<f32>,
     /// Range of the level while it is held, 5 % to 95 %, dB; `None` if it is short.
     pub range_db: Option<f32>,
-    /// Fall of the level while it is held, dB/s; `None` if it does not fall all the time.
-    pub decay_db_per_s: Option<f32>,
+    /// How the level falls while it is held, if it falls all the time.
+    pub fall: Option<Fall>,
     /// Half the range of the slow movement of the pitch, cents.
     pub drift_cents: Option<f32>,
     /// Rate, Hz, and depth, ± cents, of its vibrato; of no depth without one.
     pub vibrato: Option<(f32, f32)>,
+}
+
+/// Fall of a struck note: quick at first, then slow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fall {
+    /// Level of its beginning above that of the slow fall, dB.
+    pub accent_db: f32,
+    /// Time constant of the quick fall, ms.
+    pub quick_ms: f32,
+    /// Slow fall, dB/s.
+    pub db_per_s: f32,
+}
+
+impl Fall {
+    /// Measures levels from the loudest on, dB; frames last `frame_s` seconds.
+    fn new(levels: &[f32], frame_s: f32) -> Self {
+        let settled = (QUICK_S / frame_s) as usize;
+        let from = if levels.len() > 2 * settled {
+            settled
+        } else {
+            0
+        };
+        let slow = slope(&levels[from..]);
+        let mean = levels[from..].iter().sum::<f32>() / (levels.len() - from) as f32;
+        let middle = (from + levels.len() - 1) as f32 / 2.0;
+        let above = |frame: usize| levels[frame] - (mean + slow * (frame as f32 - middle));
+        let accent_db = above(0).clamp(0.0, MAX_ACCENT_DB);
+        let quick = (0..levels.len()).find(|frame| above(*frame) < accent_db / std::f32::consts::E);
+        Self {
+            accent_db,
+            quick_ms: 1e3 * frame_s * quick.unwrap_or(settled) as f32,
+            db_per_s: -slow / frame_s,
+        }
+    }
+}
+
+/// Returns the level of a note's sustained part, or of the first half second of a note that falls,
+/// relative to its peak, dB.
+#[must_use]
+pub fn settled_db(performance: &Performance, velocity: f32) -> f32 {
+    let settled_db = performance.sustain_db * velocity;
+    if performance.decay_db_per_s == 0.0 {
+        return settled_db;
+    }
+    let middle_s = BEGINNING_S as f32 / 2.0;
+    let quick = 1.0 - (-3.0 * middle_s / (performance.decay_ms / 1e3)).exp();
+    settled_db * quick - performance.decay_db_per_s * middle_s
 }
 
 impl NoteMeasures {
@@ -92,8 +146,28 @@ impl NoteMeasures {
             return None;
         }
         let near = levels.iter().copied().filter(|level| *level > loud - 6.0);
-        let level_db = quantile(near.collect(), 0.5);
-        let above = |range_db: f32| move |level: &f32| *level >= level_db - range_db;
+        let mut level_db = quantile(near.collect(), 0.5);
+        let above_by =
+            |level_db: f32, range_db: f32| move |level: &f32| *level >= level_db - range_db;
+        let first = levels.iter().position(above_by(level_db, ONSET_DB))?;
+        // A struck note falls all the time; a held one only when it is released.
+        let strike = levels[first..].iter().take(frames(STRIKE_S)).enumerate();
+        let strike = first
+            + strike
+                .max_by(|a, b| a.1.total_cmp(b.1))
+                .map_or(0, |(n, _)| n);
+        let faded = levels
+            .iter()
+            .rposition(above_by(level_db, FADED_DB))
+            .unwrap_or(strike);
+        let is_long = faded > strike + frames(0.1 + SETTLED_S);
+        let falls = is_long && levels[(strike + faded) / 2] < level_db - FADED_DB / 4.0;
+        let fall = falls.then(|| Fall::new(&levels[strike..=faded], frame_s));
+        if falls {
+            let end = (strike + frames(BEGINNING_S)).min(faded);
+            level_db = quantile(levels[strike..=end].to_vec(), 0.5);
+        }
+        let above = |range_db: f32| above_by(level_db, range_db);
         let onset = levels.iter().position(above(ONSET_DB))?;
         let after_onset = |range_db| {
             let frames = levels[onset..].iter().position(above(range_db))?;
@@ -104,21 +178,19 @@ impl NoteMeasures {
         let rise_ms = 1e3 * (risen - onset) as f32 * frame_s;
         let expected = onset + frames(f64::from(exponential_ms(rise_ms)) / 1e3);
         let late_db = levels.get(expected).map_or(0.0, |level| level_db - level);
-        let held = levels.iter().rposition(above(HELD_DB))?;
+        let held = if falls {
+            faded
+        } else {
+            levels.iter().rposition(above(HELD_DB))?
+        };
         let gone = levels[held..]
             .iter()
             .position(|level| *level <= level_db - ENDS_DB);
-        let release_ms =
-            gone.map(|frames| 1e3 * frames as f32 * frame_s * RELEASE_DB / (ENDS_DB - HELD_DB));
+        let release_ms = gone
+            .filter(|_| !falls)
+            .map(|frames| 1e3 * frames as f32 * frame_s * RELEASE_DB / (ENDS_DB - HELD_DB));
 
         let settled = onset + frames(SETTLED_S);
-        // A struck note falls all the time; a held one only when it is released.
-        let fading =
-            arrived + frames(0.1)..=levels.iter().rposition(above(FADED_DB)).unwrap_or(arrived);
-        let is_long = fading.end() - arrived > frames(SETTLED_S);
-        let middle = (arrived + fading.end()) / 2;
-        let falls = is_long && levels[middle] < level_db - FADED_DB / 4.0;
-        let decay_db_per_s = falls.then(|| -slope(&levels[fading]) / frame_s);
         let steady_end = onset + (held.saturating_sub(onset)) * 17 / 20;
         let steady = (steady_end > settled + frames(SETTLED_S)).then_some(settled..steady_end);
         let range_of = |values: Vec<f32>| quantile(values.clone(), 0.95) - quantile(values, 0.05);
@@ -153,7 +225,7 @@ impl NoteMeasures {
             accent_db,
             release_ms,
             range_db,
-            decay_db_per_s,
+            fall,
             drift_cents: movement.as_ref().map(|(drift, _)| *drift),
             vibrato: movement.map(|(_, vibrato)| vibrato),
         })
@@ -257,8 +329,7 @@ impl Playing {
     /// Returns whether the notes were struck or plucked, and fall while they are held.
     #[must_use]
     pub fn is_struck(&self) -> bool {
-        let falls =
-            |note: &&NoteMeasures| note.decay_db_per_s.is_some() && note.attack_ms < STRUCK_MS;
+        let falls = |note: &&NoteMeasures| note.fall.is_some() && note.attack_ms < STRUCK_MS;
         2 * self.notes.iter().filter(falls).count() > self.notes.len()
     }
 
@@ -331,7 +402,7 @@ impl Playing {
         let points: Vec<(f64, f64)> = self
             .notes
             .iter()
-            .filter_map(|note| Some((note.pitch, note.decay_db_per_s?)))
+            .filter_map(|note| Some((note.pitch, note.fall?.db_per_s)))
             .filter(|(_, decay)| *decay > 0.5)
             .map(|(pitch, decay)| (f64::from(pitch - 60.0) / 12.0, f64::from(decay).log2()))
             .collect();
@@ -354,7 +425,11 @@ impl Playing {
         let per_octave: f64 = per_octave.clamp(-1.0, 1.5);
         played.decay_per_octave = per_octave.exp2() as f32;
         played.decay_db_per_s = (decay - per_octave * octave).exp2().clamp(0.0, 500.0) as f32;
-        played.sustain_db = 0.0;
+        let fall = |measure: fn(Fall) -> f32| self.usual(|note| note.fall.map(measure));
+        let accent_db = fall(|fall| fall.accent_db).unwrap_or_default();
+        played.sustain_db = -accent_db / NATURAL_VELOCITY;
+        let quick_ms = fall(|fall| fall.quick_ms).unwrap_or_default();
+        played.decay_ms = (3.0 * quick_ms).clamp(20.0, 3e3);
     }
 
     /// Sets the vibrato, if most notes have one.
@@ -381,14 +456,15 @@ impl Playing {
         let (low, high) = (level(0.05), level(0.95));
         if self.has_one_dynamic {
             // Levels along the pitch are the instrument's, and the network knows them.
-            let natural = level(0.5) - played.sustain_db * NATURAL_VELOCITY;
+            let natural = level(0.5) - settled_db(played, NATURAL_VELOCITY);
             let share = unit.natural_db();
             played.loudness_min_db = natural - share * VELOCITY_RANGE_DB;
             played.loudness_max_db = natural + (1.0 - share) * VELOCITY_RANGE_DB;
             played.dynamic_tilt = USUAL_TILT;
         } else {
-            played.loudness_max_db = high;
-            played.loudness_min_db = low.min(high - VELOCITY_RANGE_DB);
+            played.loudness_max_db = high - settled_db(played, 1.0);
+            let softest = low - settled_db(played, 0.0);
+            played.loudness_min_db = softest.min(played.loudness_max_db - VELOCITY_RANGE_DB);
             played.dynamic_tilt = 0.0;
         }
         played.loudness_max_db = played.loudness_max_db.clamp(-85.0, 0.0);
@@ -463,7 +539,7 @@ mod tests {
         assert!((depth - 20.0).abs() < 3.0, "{depth} cents");
         let drift = note.drift_cents.expect("it is long");
         assert!(drift < 5.0, "{drift}");
-        assert_eq!(note.decay_db_per_s, None);
+        assert_eq!(note.fall, None);
         assert!(super::tests::note(100, |_| -100.0).is_none(), "silence");
     }
 

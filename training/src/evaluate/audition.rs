@@ -6,6 +6,7 @@
 //! [`Performance`] makes.
 
 mod adjust;
+mod attacks;
 mod keyboard;
 mod note;
 mod text;
@@ -23,6 +24,7 @@ use super::nearest::nearest;
 use super::sawtooth::SawtoothBaseline;
 use crate::data::playing::{NOTE_S, NoteMeasures};
 use crate::data::{Features, Recordings};
+use attacks::{with_attacks, without_attack};
 use keyboard::{Keyboard, key};
 use note::{Analyser, Note};
 
@@ -99,9 +101,10 @@ struct Row {
     release_ms: Option<Compared>,
 }
 
-/// Plays up to forty single notes of a collection and compares them. `others` are the recordings
-/// that a sampler would have, if they are not the rest of the collection. `hear` gets each sound
-/// with the name of its recording.
+/// Plays up to forty single notes of a collection and compares them, each without its own
+/// [recorded attack](ondes_engine::model::Attack): as a note that was not recorded. `others` are
+/// the recordings that a sampler would have, if they are not the rest of the collection. `hear`
+/// gets each sound with the name of its recording.
 ///
 /// # Errors
 /// Returns an error if the model is no instrument, there are no single notes, or a recording cannot
@@ -117,22 +120,9 @@ pub fn audition(
     }
     let rate = super::feature_rate(model)?;
     let analyser = Analyser::new(rate);
-    let mut notes = Vec::new();
-    for (&index, features) in recordings.indices.iter().zip(recordings.features()) {
-        let features = features?;
-        if features.seconds() <= NOTE_S
-            && let Some(note) = Note::new(features)
-        {
-            notes.push((index, note));
-        }
-    }
+    let notes = single_notes(recordings)?;
     let dynamics = recorded_colour(&analyser, &notes);
-    let keyboard = Keyboard {
-        model,
-        performance: model.header().performance.unwrap_or_default(),
-        rate,
-        has_dynamics: dynamics.is_some(),
-    };
+    let keyboard = Keyboard::new(model, rate, dynamics.is_some());
     let every = notes.len().div_ceil(MAX_NOTES).max(1);
     let notes: Vec<(usize, Note)> = notes.into_iter().step_by(every).collect();
     if notes.is_empty() {
@@ -145,6 +135,11 @@ pub fn audition(
     let sawtooth = SawtoothBaseline::new(&files, rate);
     let mut rows = Vec::new();
     for (index, note) in &notes {
+        let model = without_attack(model, note)?;
+        let keyboard = Keyboard {
+            model: &model,
+            ..keyboard
+        };
         let Some(played) = keyboard.replay(note)? else {
             continue;
         };
@@ -172,6 +167,33 @@ pub fn audition(
     }
     let (centroids_hz, colour) = played_colour(&analyser, &keyboard)?;
     Ok(Audition::new(&rows, (dynamics, colour), centroids_hz))
+}
+
+/// Returns the model with the attacks of a collection; its performance must be that of the
+/// recordings.
+///
+/// # Errors
+/// Returns an error if the model cannot be played, no note is as long as an attack, or a recording
+/// cannot be read.
+fn with_recorded_attacks(model: &Model, recordings: &Recordings) -> anyhow::Result<Model> {
+    let rate = super::feature_rate(model)?;
+    let notes = single_notes(recordings)?;
+    let has_dynamics = recorded_colour(&Analyser::new(rate), &notes).is_some();
+    with_attacks(model, &Keyboard::new(model, rate, has_dynamics), &notes)
+}
+
+/// Reads the single notes of a collection, with their indices.
+fn single_notes(recordings: &Recordings) -> anyhow::Result<Vec<(usize, Note)>> {
+    let mut notes = Vec::new();
+    for (&index, features) in recordings.indices.iter().zip(recordings.features()) {
+        let features = features?;
+        if features.seconds() <= NOTE_S
+            && let Some(note) = Note::new(features)
+        {
+            notes.push((index, note));
+        }
+    }
+    Ok(notes)
 }
 
 fn row(

@@ -201,7 +201,7 @@ impl Checkpoint {
         if let Some(training) = &mut header.card.training {
             training.steps = self.progress.step;
         }
-        Ok(Model::new(header, model.weights().clone())?)
+        Ok(model.with_header(header)?)
     }
 
     fn model_of(&self, section: &str) -> anyhow::Result<Model> {

@@ -11,8 +11,8 @@ use crate::common::{refuse, succeed};
 
 const RATE: u32 = 48_000;
 
-/// Writes five soft notes of an organ whose amplitudes rise with a time constant of 60 ms: 133 ms to
-/// 1 dB below their end.
+/// Writes five soft notes of an organ whose amplitudes rise with a time constant of 60 ms, 133 ms to
+/// 1 dB below their end, and which begin with the chiff of a pipe.
 fn record(folder: &Path) {
     std::fs::create_dir(folder).expect("a folder");
     for key in [55, 58, 61, 64, 67] {
@@ -26,7 +26,10 @@ fn record(folder: &Path) {
                     let k = f64::from(k);
                     (std::f64::consts::TAU * k * hz * t).sin() / k
                 });
-                (0.02 * rise * fall * partials.sum::<f64>()) as f32
+                let chiff = (-(t - 0.1) / 0.02).exp() * f64::from(u8::from(t >= 0.1));
+                let hiss = (f64::from(n) * 12.9898).sin() * 43_758.545_3;
+                let chiff = 0.02 * chiff * (2.0 * hiss.fract() - 1.0);
+                (0.02 * rise * fall * partials.sum::<f64>() + chiff) as f32
             })
             .collect();
         let path = folder.join(format!("{key}.wav"));
@@ -86,6 +89,21 @@ fn an_instrument_is_made_to_play_as_it_was_recorded() {
     );
     assert!(performance.dynamic_tilt > 0.0 && performance.loudness_max_db < -25.0);
     assert!(header.controls.iter().any(|control| control.name == "life"));
+    // The chiff is recorded; a recipe may refuse that.
+    assert_eq!(model.attacks().map(|attacks| attacks.len()), Some(5));
+    let distance = |audition: &Value| audition["attack_distance_db"]["played"].as_f64();
+    let (heard, had) = (distance(&after), distance(&before));
+    assert!(
+        heard < had.map(|distance| 0.7 * distance),
+        "{heard:?} {had:?}"
+    );
+    let recipe = path("organ.toml");
+    let text = "name = \"Organ\"\ndata = \"organ\"\nout = \"organ.ondes\"\nwork = \"work\"\nattacks = false\n";
+    std::fs::write(&recipe, text).expect("it is written");
+    succeed(&[&audition[..], &["--update", "--recipe", &recipe]].concat());
+    let without = file::read(Path::new(&path("clarinet.ondes"))).expect("it is whole");
+    assert!(without.attacks().is_none());
+
     let quality = &header.card.quality;
     assert!(
         quality

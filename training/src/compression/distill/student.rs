@@ -61,7 +61,7 @@ pub fn student(description: &str, teacher: &Model, seed: u64) -> anyhow::Result<
     let mut student_header = student_header.clone();
     student_header.card = header.card.clone();
     student_header.card.quality.clear();
-    Ok(Model::new(student_header, student.weights().clone())?)
+    Ok(student.with_header(student_header)?)
 }
 
 /// Reads the table `network` of a recipe.
@@ -117,7 +117,7 @@ fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> 
     let mut header = student.header().clone();
     // Other controls would be other parameters in the player.
     header.controls.clone_from(&teacher.header().controls);
-    inherit(&Model::new(header, student.weights().clone())?, teacher)
+    inherit(&student.with_header(header)?, teacher)
 }
 
 /// Returns the controls that the teacher's network reads, besides the noise, which every instrument

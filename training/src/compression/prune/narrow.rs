@@ -52,7 +52,7 @@ pub fn narrow(
             }
         }
     }
-    Model::new(header, weights)
+    Model::new(header, weights)?.with_attacks(model.attacks().cloned())
 }
 
 /// Returns the part of a weight that belongs to the channels that are kept.

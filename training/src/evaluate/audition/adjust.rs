@@ -2,14 +2,17 @@
 
 use ondes_engine::instrument::Performance;
 use ondes_engine::model::Model;
+use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 
-use super::{Audition, Compared, audition};
+use super::{Audition, Compared, audition, with_recorded_attacks};
 use crate::data::Recordings;
 use crate::data::playing::{LEAST_DRIFT_DB, MOST_DRIFT_DB, RANGE_OF_DRIFT};
 use crate::tasks::instrument::controls::NOISE;
 
 /// Times that a model is adjusted: noise and treble depend on each other.
 const ADJUSTMENTS: usize = 2;
+/// Distance of notes with recorded attacks relative to those without, from which they are kept.
+const BETTER: f64 = 0.95;
 /// Most by which the level of a model is changed at a time, dB.
 const MAX_SHIFT_DB: f64 = 12.0;
 /// Tilt for a factor e of the centroid for 10 dB, dB for each dB.
@@ -21,8 +24,8 @@ const TIME_FACTORS: (f32, f32) = (0.5, 2.0);
 /// Least and most noise of a model.
 const NOISE_FACTORS: (f32, f32) = (0.5, 2.0);
 
-/// Auditions a model, makes it as loud, quick, bright, lively and noisy as the recordings, and auditions
-/// that.
+/// Auditions a model, makes it as loud, quick, bright, lively and noisy as the recordings, gives it
+/// their attacks if it `may_hold` them and they are better than its own, and auditions that.
 ///
 /// # Errors
 /// As [`audition`].
@@ -30,13 +33,22 @@ pub fn adjusted(
     model: &Model,
     recordings: &Recordings,
     others: Option<&Recordings>,
+    may_hold: bool,
 ) -> anyhow::Result<(Model, Audition)> {
-    let mut model = model.clone();
+    let mut model = model.clone().with_attacks(None)?;
     for _ in 0..ADJUSTMENTS {
         let heard = audition(&model, recordings, others, |_, _| Ok(()))?;
         model = adjust(&model, &heard)?;
     }
     let heard = audition(&model, recordings, others, |_, _| Ok(()))?;
+    if may_hold {
+        let distance = |heard: &Audition| heard.attack_distance_db.played;
+        let recorded = with_recorded_attacks(&model, recordings)?;
+        let heard_then = audition(&recorded, recordings, others, |_, _| Ok(()))?;
+        if distance(&heard_then) < BETTER * distance(&heard) {
+            return Ok((recorded, heard_then));
+        }
+    }
     Ok((model, heard))
 }
 
@@ -74,6 +86,15 @@ fn adjust(model: &Model, heard: &Audition) -> anyhow::Result<Model> {
         }
         let tilt = performance.attack_tilt_db + (recorded - played) as f32;
         performance.attack_tilt_db = tilt.clamp(-MAX_ATTACK_TILT_DB, MAX_ATTACK_TILT_DB);
+        // Knobs begin where the performance says, and go before it.
+        for control in &mut header.controls {
+            let of_all = INSTRUMENT_CONTROLS
+                .iter()
+                .find(|of_all| of_all.name == control.name);
+            if let Some(of_all) = of_all {
+                *control = of_all.control(performance);
+            }
+        }
     }
     let Compared { recorded, played } = heard.noise_db;
     let noise = header
@@ -87,5 +108,5 @@ fn adjust(model: &Model, heard: &Audition) -> anyhow::Result<Model> {
             .clamp(quietest, loudest)
             .clamp(noise.min, noise.max);
     }
-    Ok(Model::new(header, model.weights().clone())?)
+    Ok(model.with_header(header)?)
 }

@@ -7,9 +7,11 @@ use ondes_engine::model::Model;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 
 use super::note::Note;
+use crate::data::playing::settled_db;
 use crate::data::{FeatureRate, Features};
 
 /// Plays notes of an instrument.
+#[derive(Clone, Copy)]
 pub(super) struct Keyboard<'a> {
     pub model: &'a Model,
     pub performance: Performance,
@@ -18,7 +20,17 @@ pub(super) struct Keyboard<'a> {
     pub has_dynamics: bool,
 }
 
-impl Keyboard<'_> {
+impl<'a> Keyboard<'a> {
+    /// Prepares a model; `has_dynamics` says whether its recordings have several.
+    pub fn new(model: &'a Model, rate: FeatureRate, has_dynamics: bool) -> Self {
+        Self {
+            model,
+            performance: model.header().performance.unwrap_or_default(),
+            rate,
+            has_dynamics,
+        }
+    }
+
     /// Plays the key of a pitch in semitones for a number of frames, and then for some more, with
     /// knobs at positions.
     pub fn play(
@@ -70,23 +82,27 @@ impl Keyboard<'_> {
         Ok(sound)
     }
 
-    /// Plays a recorded note: at the velocity of its level, or the natural one if all are alike.
+    /// Returns the velocity of a recorded note: that of its level, or the natural one if all are alike.
+    pub fn velocity_of(&self, recorded: &Note) -> f32 {
+        if self.has_dynamics {
+            self.velocity(recorded.measures.level_db)
+        } else {
+            NATURAL_VELOCITY
+        }
+    }
+
+    /// Plays a recorded note.
     pub fn replay(&self, recorded: &Note) -> anyhow::Result<Option<Note>> {
         let Note {
             features,
             measures: note,
         } = recorded;
         let (onset, end) = note.held;
-        let velocity = if self.has_dynamics {
-            self.velocity(note.level_db)
-        } else {
-            NATURAL_VELOCITY
-        };
         let held = end - onset;
         let sound = self.play(
             &features.knobs,
             note.pitch,
-            velocity,
+            self.velocity_of(recorded),
             held,
             features.frames() - end,
         )?;
@@ -95,10 +111,10 @@ impl Keyboard<'_> {
 
     /// Returns the velocity whose notes are sustained at a level, dB.
     fn velocity(&self, level_db: f32) -> f32 {
-        let Performance { sustain_db, .. } = self.performance;
         let nearest = (1..=127_u8).map(|velocity| f32::from(velocity) / 127.0);
         let error = |velocity: f32| {
-            (self.performance.peak_db(velocity) + sustain_db * velocity - level_db).abs()
+            let settled_db = settled_db(&self.performance, velocity);
+            (self.performance.peak_db(velocity) + settled_db - level_db).abs()
         };
         let best = nearest.min_by(|a, b| error(*a).total_cmp(&error(*b)));
         best.unwrap_or(NATURAL_VELOCITY)

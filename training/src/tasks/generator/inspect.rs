@@ -62,7 +62,7 @@ pub fn with_nodes(generator: &Model, change: impl FnMut(&mut Node)) -> anyhow::R
     methods
         .flat_map(|method| &mut method.nodes)
         .for_each(change);
-    Ok(Model::new(header, generator.weights().clone())?)
+    Ok(generator.with_header(header)?)
 }
 
 /// Returns a generator with another threshold for sampling: Gaussians below this share of the

@@ -372,5 +372,5 @@ pub fn untrained_like(generator: &Model, config: &PriorConfig) -> anyhow::Result
     let mut header = student.header().clone();
     // Other controls would be other parameters in the player.
     header.controls.clone_from(&generator.header().controls);
-    Ok(Model::new(header, student.weights().clone())?)
+    Ok(student.with_header(header)?)
 }

@@ -291,7 +291,7 @@ impl PriorTask {
             measure(NATS, "nats", nats, self.baselines[0]),
             measure(DEVIATION, "", deviation, 1.0),
         ];
-        let model = Model::new(header, model.weights().clone())?;
+        let model = model.with_header(header)?;
         calibration::calibrated(&model)
     }
 

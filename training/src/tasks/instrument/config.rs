@@ -83,10 +83,17 @@ pub struct Config {
     /// Terms of the loss; by default the multi-scale spectral distance.
     #[serde(default)]
     pub loss: Option<LossWeights>,
+    /// The model may hold the first 120 ms of recorded notes, where they sound better than its own.
+    #[serde(default = "yes")]
+    pub attacks: bool,
     /// Mapping of notes to pitch and loudness. What is absent is measured, where the recordings are
     /// single notes.
     #[serde(default)]
     pub performance: StatedPerformance,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Settings of [`Performance`] by name.
@@ -209,6 +216,7 @@ impl Config {
             schedule: ScheduleConfig::default(),
             alerts: AlertsConfig::default(),
             loss: None,
+            attacks: true,
             performance: StatedPerformance::default(),
         }
     }
