@@ -183,9 +183,7 @@ struct Fade {
 }
 
 impl Voice {
-    /// Starts a note, at a sample rate in Hz and with frames `hop` samples apart. Recorded attacks
-    /// last for the `attack_ms` of the settings, unless
-    /// [`Self::set_recorded_attack`] says another time.
+    /// Starts a note, at a sample rate in Hz and with frames `hop` samples apart.
     pub fn new(performance: &Performance, sample_rate: f64, hop: u32, note: NoteStart) -> Self {
         let NoteStart {
             at,

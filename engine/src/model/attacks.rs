@@ -39,6 +39,13 @@ pub struct Attack {
     pub sound: Vec<f32>,
 }
 
+impl Attack {
+    /// Returns the speed at which it has another pitch in semitones.
+    pub(crate) fn speed(&self, pitch: f32) -> f32 {
+        ((pitch - self.pitch) / 12.0).exp2()
+    }
+}
+
 /// The recorded attacks of an instrument.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attacks {

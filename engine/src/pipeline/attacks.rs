@@ -104,19 +104,24 @@ impl AttackPlayer {
     /// the network's oscillator should have at the start of the hop.
     pub fn strike(&mut self, stream: usize, strike: Strike<'_>) -> f64 {
         let chosen = self.choose(strike);
+        let (hop, age) = (self.sound.len(), strike.stroke.age);
         // The frame is at the end of the hop.
-        let wait = self.sound.len().saturating_sub(strike.stroke.age);
+        let wait = hop.saturating_sub(age);
+        // A note that began before is heard from where it is.
+        let late = age.saturating_sub(hop);
+        let pitch = strike.frame.pitch;
         self.playing[stream] = Some(Playing {
             attack: chosen,
-            position: 0.0,
+            position: late as f32 * self.attacks[chosen].speed(pitch),
             wait,
-            gain: None,
+            gain: (late > 0).then_some(0.0),
         });
         if let Some(tilt) = self.tilts.get_mut(stream) {
             tilt.reset();
         }
-        let pitch_hz = 440.0 * ((strike.frame.pitch - 69.0) / 12.0).exp2();
-        f64::from(self.attacks[chosen].phase - pitch_hz * wait as f32 / self.sample_rate)
+        let samples = wait as f32 - late as f32;
+        let pitch_hz = 440.0 * ((pitch - 69.0) / 12.0).exp2();
+        f64::from(self.attacks[chosen].phase - pitch_hz * samples / self.sample_rate)
     }
 
     /// Returns the attack whose pitch, controls and level are nearest, or one of those that are
@@ -164,7 +169,7 @@ impl AttackPlayer {
         let above_db = frame.strike_db - attack.level_db;
         let end = frame.strike_gain * db_to_amplitude(above_db);
         let start = playing.gain.unwrap_or(end);
-        let speed = ((frame.pitch - attack.pitch) / 12.0).exp2();
+        let speed = attack.speed(frame.pitch);
         let length = (attack.sound.len() - 3) as f32;
         let per_sample = (end - start) / self.sound.len() as f32;
         self.sound.fill(0.0);

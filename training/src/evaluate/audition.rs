@@ -169,12 +169,11 @@ pub fn audition(
     Ok(Audition::new(&rows, (dynamics, colour), centroids_hz))
 }
 
-/// Returns the model with the attacks of a collection; its performance must be that of the
-/// recordings.
+/// Returns the model with the attacks of a collection, if it has notes as long as these; its
+/// performance must be that of the recordings.
 ///
 /// # Errors
-/// Returns an error if the model cannot be played, no note is as long as an attack, or a recording
-/// cannot be read.
+/// Returns an error if the model cannot be played or a recording cannot be read.
 fn with_recorded_attacks(model: &Model, recordings: &Recordings) -> anyhow::Result<Model> {
     let rate = super::feature_rate(model)?;
     let notes = single_notes(recordings)?;

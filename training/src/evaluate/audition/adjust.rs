@@ -41,9 +41,13 @@ pub fn adjusted(
         model = adjust(&model, &heard)?;
     }
     let heard = audition(&model, recordings, others, |_, _| Ok(()))?;
-    if may_hold {
+    let recorded = if may_hold {
+        with_recorded_attacks(&model, recordings)?
+    } else {
+        model.clone()
+    };
+    if recorded.attacks().is_some() {
         let distance = |heard: &Audition| heard.attack_distance_db.played;
-        let recorded = with_recorded_attacks(&model, recordings)?;
         let heard_then = audition(&recorded, recordings, others, |_, _| Ok(()))?;
         if distance(&heard_then) < BETTER * distance(&heard) {
             return Ok((recorded, heard_then));

@@ -27,11 +27,11 @@ const MAX_GAIN: f32 = 4.0;
 /// Correlation from which an attack was cut from a recording.
 const SAME: f64 = 0.99;
 
-/// Returns the model with the attacks of recorded notes; its performance must be that of the
-/// recordings.
+/// Returns the model with the attacks of recorded notes, if these are as long; its performance must
+/// be that of the recordings.
 ///
 /// # Errors
-/// Returns an error if the model cannot be played, or no note is as long as an attack.
+/// Returns an error if the model cannot be played.
 pub(super) fn with_attacks(
     model: &Model,
     keyboard: &Keyboard<'_>,
@@ -41,11 +41,13 @@ pub(super) fn with_attacks(
     if let Some(performance) = &mut header.performance {
         // As a recording can be compared with it.
         *performance = Performance {
-            life: 0.0,
             scoop_cents: 0.0,
             gain_db: 0.0,
             ..*performance
         };
+    }
+    if let Some(life) = header.controls.iter_mut().find(|own| own.name == "life") {
+        life.default = 0.0;
     }
     let plain = model.clone().with_attacks(None)?.with_header(header)?;
     let keyboard = Keyboard {
@@ -60,9 +62,16 @@ pub(super) fn with_attacks(
     let usual_db = median(cut.iter().map(|(_, gain_db)| *gain_db).collect());
     cut.retain(|(_, gain_db)| (gain_db - usual_db).abs() <= MAX_DEVIATION_DB);
     let cut: Vec<Attack> = cut.into_iter().map(|(attack, _)| attack).collect();
-    Ok(model
-        .clone()
-        .with_attacks(Some(Arc::new(Attacks::new(&cut)?)))?)
+    with(model, &cut)
+}
+
+/// Returns the model with these attacks only.
+fn with(model: &Model, attacks: &[Attack]) -> anyhow::Result<Model> {
+    let attacks = match attacks {
+        [] => None,
+        _ => Some(Arc::new(Attacks::new(attacks)?)),
+    };
+    Ok(model.clone().with_attacks(attacks)?)
 }
 
 /// Returns the model without the attack of a recording.
@@ -77,12 +86,7 @@ pub(super) fn without_attack(model: &Model, recorded: &Note) -> anyhow::Result<M
         alike.is_none_or(|(_, likeness)| likeness < SAME)
     };
     let others: Vec<Attack> = attacks.iter().filter(is_other).collect();
-    let others = if others.is_empty() {
-        None
-    } else {
-        Some(Arc::new(Attacks::new(&others)?))
-    };
-    Ok(model.clone().with_attacks(others)?)
+    with(model, &others)
 }
 
 /// Cuts the attack of a note, if it is long enough, with the gain that brings the recording to the
