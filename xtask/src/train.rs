@@ -267,7 +267,7 @@ struct Half {
 const SIGNAL: &str = "target/captures/signal.wav";
 
 /// Level of the instruments at a velocity of 100, dB(A).
-const LEVEL_DB: &str = "-24";
+const LEVEL_DB: &str = "-26";
 
 /// Name of the instruments' smaller size.
 const HALF: &str = "half";

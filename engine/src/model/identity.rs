@@ -332,15 +332,15 @@ mod tests {
             crate::model::file::parse(include_bytes!("../../../assets/models/wind.ondes")).unwrap();
         assert_eq!(
             wind.base_hash(),
-            "1a8329e5cfd84a9a5cac125daac441192d6b8e1a2d0c0b923da187674b63866a"
+            "017d34ef735ba8f122732e19db01600766a61087de39dd740e812c124e34938e"
         );
         assert_eq!(
             wind.content_hash(),
-            "8cf05ca3c7d359e7a768a0325bc3ba75c9365a9905f5e7cf3dcbceb6b57b9c5c"
+            "47c45a237d95811f36387079db216f96e0e8a72d41440015911121526337aff6"
         );
         assert_eq!(
             wind.checksum().unwrap(),
-            "dfc0f4b5831c50bb4a2aa9927e724d9e1282c7e73271477609bf16a30ee985c9"
+            "de379ef11f84ad8fd84682ac2852c8b96c95ecd58bddab5da6266897940e7867"
         );
     }
 }

@@ -30,6 +30,7 @@ fn living(life: f32, attacks: &[Attack]) -> Model {
         humanize_db: 0.0,
         vibrato_cents: 0.0,
         scoop_cents: 0.0,
+        gain_db: 0.0,
         sustain_db: 0.0,
         velocity_curve: 1.0,
         ..header.performance.expect("it is an instrument")

@@ -13,4 +13,5 @@ mod generators;
 mod hostile_models;
 mod latency;
 mod latents;
+mod levels;
 mod streaming;
