@@ -115,7 +115,9 @@ fn smaller_sizes_do_not_make_it_another_model() {
             .weights()
             .used_by(&header.methods)
             .for_each(|(name, tensor)| weights.insert(name, tensor.clone()));
-        let whole = Model::new(header, weights).unwrap();
+        let whole = Model::new(header, weights)
+            .and_then(|model| model.with_attacks(bundled.model().attacks().cloned()))
+            .unwrap();
         held += model.header().variants.len();
         // The first hash is of a file without smaller sizes, the second of that with all.
         for hash in [whole.content_hash(), model.content_hash()] {

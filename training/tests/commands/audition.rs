@@ -28,7 +28,7 @@ fn record(folder: &Path) {
                 });
                 let chiff = (-(t - 0.1) / 0.02).exp() * f64::from(u8::from(t >= 0.1));
                 let hiss = (f64::from(n) * 12.9898).sin() * 43_758.545_3;
-                let chiff = 0.02 * chiff * (2.0 * hiss.fract() - 1.0);
+                let chiff = 0.004 * chiff * (2.0 * hiss.fract() - 1.0);
                 (0.02 * rise * fall * partials.sum::<f64>() + chiff) as f32
             })
             .collect();
