@@ -12,7 +12,7 @@ const KEY: u8 = 57;
 const PITCH_HZ: f32 = 220.0;
 /// Length of attacks, samples: 120 ms.
 const LENGTH: usize = 5_760;
-/// Where the click of [`click`] is.
+/// Sample of the click in the sound of [`click`].
 const CLICK: usize = 1_000;
 
 /// Returns a bundled instrument whose notes do not vary, with attacks.

@@ -79,7 +79,7 @@ pub struct NoteMeasures {
     pub release_ms: Option<f32>,
     /// Range of the level while it is held, 5 % to 95 %, dB; `None` if it is short.
     pub range_db: Option<f32>,
-    /// How the level falls while it is held, if it falls all the time.
+    /// Fall of the level while it is held; none if it does not fall all the time.
     pub fall: Option<Fall>,
     /// Half the range of the slow movement of the pitch, cents.
     pub drift_cents: Option<f32>,
