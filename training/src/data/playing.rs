@@ -570,6 +570,35 @@ mod tests {
     }
 
     #[test]
+    fn a_plucked_note_falls_quickly_and_then_slowly() {
+        // 12 dB above a fall of 6 dB/s, with a time constant of 0.15 s.
+        let note = note(350, |frame| {
+            let seconds = frame as f32 / 100.0;
+            let quick = 12.0 * (-seconds / 0.15).exp();
+            -30.0 - 6.0 * seconds + quick
+        });
+        let note = note.expect("a note");
+        let fall = note.fall.expect("it falls");
+        assert!((fall.accent_db - 12.0).abs() < 1.0, "{fall:?}");
+        assert!((fall.quick_ms - 150.0).abs() < 25.0, "{fall:?}");
+        assert!((fall.db_per_s - 6.0).abs() < 0.5, "{fall:?}");
+        assert_eq!(note.release_ms, None, "it rings");
+
+        // What is played of it is as loud.
+        let playing = Playing {
+            notes: vec![note.clone()],
+            has_one_dynamic: true,
+        };
+        let played = playing.performance();
+        let level = played.natural_db() + settled_db(&played, NATURAL_VELOCITY);
+        assert!(
+            (level - note.level_db).abs() < 0.1,
+            "{level} {}",
+            note.level_db
+        );
+    }
+
+    #[test]
     fn struck_notes_decay_and_high_ones_faster() {
         let struck = |pitch: f32, db_per_s: f32| NoteMeasures {
             pitch,
