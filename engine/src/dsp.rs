@@ -17,6 +17,7 @@ pub mod bessel;
 pub mod cabinet;
 pub mod convolution;
 pub mod dc_blocker;
+pub(crate) mod decorrelator;
 pub mod filtered_noise;
 pub(crate) mod fourier;
 pub mod level;

@@ -13,11 +13,11 @@
 //! - `method_ports`, [`controls`](controls()), `control_ports`: inputs of a method, the controls of
 //!   a model, and their smoothed values;
 //! - `effect` and `codec`: audio models; `effect_stream` cuts a session's input into hops,
-//!   `method_runner` runs a method for all sessions, `prior` plays a codec's own latents, with a `bar_memory` and a
-//!   `prior_loop`, `spread`
-//!   computes a long step over many host blocks;
+//!   `method_runner` runs a method for all sessions, `prior` plays a codec's own latents, with a
+//!   `bar_memory` and a `prior_loop`, `spread` computes a long step over many host blocks;
 //! - `instrument`: `instrument_stream` turns a session's notes or input into control frames,
-//!   `silence_detector` skips the network in silence.
+//!   `attacks` begin notes as recorded, `width` makes two channels, `silence_detector` skips the
+//!   network in silence.
 //!
 //! The output at a host sample depends only on input and commands up to there: neither on the size
 //! of host blocks nor on other sessions.
@@ -44,6 +44,7 @@ mod prior_loop;
 mod silence_detector;
 mod spread;
 mod timeline;
+mod width;
 
 pub use bar_memory::BarMemory;
 pub use bar_positions::{BarPositions, Moment};

@@ -97,6 +97,18 @@ pub fn dbu(text: &str) -> Result<f64, String> {
     )
 }
 
+/// Parses a loudness.
+///
+/// # Errors
+/// Returns what is allowed.
+pub fn lufs(text: &str) -> Result<f64, String> {
+    in_range(
+        text,
+        |loudness| (-70.0..=0.0).contains(&loudness),
+        "must be -70 to 0 LUFS",
+    )
+}
+
 /// Parses the length of a corpus, minutes.
 ///
 /// # Errors

@@ -266,8 +266,8 @@ struct Half {
 /// Input signal of every circuit.
 const SIGNAL: &str = "target/captures/signal.wav";
 
-/// Level of the instruments at a velocity of 100, dB(A).
-const LEVEL_DB: &str = "-26";
+/// Loudness of the instruments at a velocity of 100, LUFS.
+const LOUDNESS: &str = "-25";
 
 /// Name of the instruments' smaller size.
 const HALF: &str = "half";
@@ -407,8 +407,8 @@ impl Instrument {
             "--recipe",
             &recipe,
             "--update",
-            "--level",
-            LEVEL_DB,
+            "--loudness",
+            LOUDNESS,
         ]))
     }
 

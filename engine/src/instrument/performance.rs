@@ -93,6 +93,10 @@ pub struct Performance {
     /// instruments.
     #[serde(skip_serializing_if = "is_zero")]
     pub gain_db: f32,
+    /// Level of what only one channel has relative to what both share (0 to 1): 0 is mono, at 1
+    /// they are not correlated. Their sum stays the same.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub width: f32,
     /// Lowest pitch in the training data, in semitones (MIDI note number, 0 to 127).
     pub pitch_low: f32,
     /// Highest pitch in the training data, in semitones (MIDI note number, 0 to 127), above
@@ -141,6 +145,7 @@ impl Default for Performance {
             dynamic_tilt: 0.0,
             attack_tilt_db: 0.0,
             gain_db: 0.0,
+            width: 0.0,
             pitch_low: 28.0,
             pitch_high: 96.0,
             polyphony: 8,
@@ -236,6 +241,7 @@ impl Performance {
             ("dynamic_tilt", self.dynamic_tilt, 0.0, 3.0),
             ("attack_tilt_db", self.attack_tilt_db, -24.0, 24.0),
             ("gain_db", self.gain_db, -40.0, 40.0),
+            ("width", self.width, 0.0, 1.0),
             ("pitch_low", self.pitch_low, 0.0, 127.0),
             ("pitch_high", self.pitch_high, 0.0, 127.0),
             ("polyphony", f32::from(self.polyphony), 1.0, 64.0),

@@ -41,6 +41,9 @@ pub fn controls(header: &Header) -> Vec<Control> {
     controls
 }
 
+/// Control of the difference of an instrument's channels.
+pub(super) const WIDTH: &str = "width";
+
 /// Control of an instrument that is not an input port of its network: it changes how notes are
 /// played or how the output is mixed. A model lists those it offers.
 pub struct InstrumentControl {
@@ -60,6 +63,8 @@ pub(super) enum Target {
     Room,
     /// Loudness in dB that is added for the network and removed from its output.
     Brightness,
+    /// [`Performance::width`].
+    Width,
     /// Field of [`Performance`].
     Performance(fn(&mut Performance) -> &mut f32),
 }
@@ -122,6 +127,14 @@ pub const INSTRUMENT_CONTROLS: &[InstrumentControl] = &[
         description: "Slow drift of level, pitch and vibrato; 0 is still.",
         target: Target::Performance(|performance| &mut performance.life),
     },
+    InstrumentControl {
+        name: WIDTH,
+        unit: "",
+        range: (0.0, 1.0),
+        curve: Curve::Linear,
+        description: "Difference of the two channels; 0 is mono.",
+        target: Target::Width,
+    },
 ];
 
 impl InstrumentControl {
@@ -132,6 +145,7 @@ impl InstrumentControl {
         let default = match self.target {
             Target::Room => 1.0,
             Target::Brightness => 0.0,
+            Target::Width => performance.width,
             Target::Performance(field) => *field(&mut { *performance }),
         };
         Control {

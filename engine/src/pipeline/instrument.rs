@@ -1,16 +1,19 @@
 //! Instruments: the method `synth`, played by notes or by the audio input, and the method `room`
 //! around it.
 //!
-//! A room with two output channels makes the instrument stereo. A variant replaces both methods.
+//! A room with two output channels, or a [`Width`], makes the instrument stereo. A variant replaces
+//! both methods.
 
 use ondes_kernels::Kernels;
 
 use super::attacks::{AttackPlayer, Strike};
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::ControlBinding;
+use super::controls::WIDTH;
 use super::instrument_stream::InstrumentStream;
 use super::method_ports::header_error;
 use super::options::{PipelineError, PipelineOptions};
+use super::width::Width;
 use crate::dsp::level::db_to_amplitude;
 use crate::dsp::noise::stream_seed;
 use crate::dsp::tilt::Tilt;
@@ -26,6 +29,8 @@ pub(super) struct Methods<'a> {
     inputs: SynthInputs,
     /// Names of the inputs besides pitch and loudness, which controls feed.
     port_names: Vec<String>,
+    /// There is a [`Width`].
+    is_wide: bool,
 }
 
 impl<'a> Methods<'a> {
@@ -61,19 +66,29 @@ impl<'a> Methods<'a> {
                 header_error(synth, &format!("does not fit method {:?}", room.name)).into(),
             );
         }
+        let lists_width = header.controls.iter().any(|control| control.name == WIDTH);
         Ok(Self {
             synth,
             room,
             inputs,
             port_names,
+            is_wide: lists_width || header.performance.unwrap_or_default().width > 0.0,
         })
+    }
+
+    /// Returns the channels of the room, 1 if there is none.
+    fn room_channels(&self) -> usize {
+        let port = self.room.and_then(|room| room.outputs.first());
+        port.map_or(1, |port| port.channels)
     }
 
     /// Returns the number of output channels.
     fn outputs(&self) -> usize {
-        self.room
-            .and_then(|room| room.outputs.first())
-            .map_or(1, |port| port.channels)
+        if self.is_wide {
+            2
+        } else {
+            self.room_channels()
+        }
     }
 }
 
@@ -103,9 +118,12 @@ pub(super) fn build(
     let streams: Vec<InstrumentStream> = (0..options.sessions)
         .map(stream)
         .collect::<Result<_, _>>()?;
-    let room_tail = methods.room.map_or(0, |room| model.tail_samples(room) + 1);
+    let mut tail = methods.room.map_or(0, |room| model.tail_samples(room) + 1);
+    if methods.is_wide {
+        tail += Width::tail_samples(header);
+    }
     let network = InstrumentNetwork::new(model, methods, options, streams[0].voice_count())?;
-    let tail = streams[0].timeline.to_host_samples(room_tail);
+    let tail = streams[0].timeline.to_host_samples(tail);
     Ok(SessionBatch::new(streams, 1, network, options.seed, tail))
 }
 
@@ -139,10 +157,11 @@ pub(super) struct InstrumentNetwork {
     positions: Vec<f32>,
     /// Streams that sound in this hop.
     active: Vec<usize>,
-    /// Output channels.
-    outputs: usize,
+    /// Channels of the room.
+    room_channels: usize,
     /// One channel of a hop of reverberation.
-    side: Vec<f32>,
+    reverberation: Vec<f32>,
+    width: Option<Width>,
     kernels: Kernels,
     hop: usize,
 }
@@ -243,12 +262,13 @@ impl InstrumentNetwork {
         options: &PipelineOptions,
         voices: usize,
     ) -> Result<Self, ModelError> {
-        let outputs = methods.outputs();
+        let room_channels = methods.room_channels();
         let Methods {
             synth,
             room,
             inputs,
             port_names,
+            is_wide,
         } = methods;
         let PipelineOptions {
             kernels, sessions, ..
@@ -277,8 +297,10 @@ impl InstrumentNetwork {
                 synth.block,
             ),
             active: Vec::with_capacity(streams),
-            outputs,
-            side: vec![0.0; synth.block],
+            room_channels,
+            reverberation: vec![0.0; synth.block],
+            width: is_wide
+                .then(|| Width::new(kernels, model.header(), sessions, streams, synth.block)),
             kernels,
             hop: synth.block,
         })
@@ -410,6 +432,13 @@ impl InstrumentNetwork {
                 self.kernels
                     .multiply_add(&mut timeline.sound[..self.hop], attack, self.gain);
             }
+            if let Some(width) = &mut self.width {
+                let slot = stream / self.voices;
+                width.add_voice(slot, stream, frame.pitch, voice, (start, end));
+                if let Some(attack) = attack {
+                    width.add_attack(slot, stream, attack, self.gain);
+                }
+            }
         }
         for &slot in slots {
             let (first, others) = sessions[slot].timeline.sound.split_at_mut(self.hop);
@@ -428,7 +457,7 @@ impl InstrumentNetwork {
                 .copy_from_slice(&sessions[slot].timeline.sound[..self.hop]);
         }
         room.run();
-        let channels = self.outputs;
+        let channels = self.room_channels;
         for (reverberation, &slot) in room.output(0).chunks_exact(channels * self.hop).zip(slots) {
             let InstrumentStream {
                 timeline, controls, ..
@@ -437,18 +466,33 @@ impl InstrumentNetwork {
                 continue;
             }
             for (channel, sound) in timeline.sound.chunks_exact_mut(self.hop).enumerate() {
-                let samples = reverberation[channel..].iter().step_by(channels);
-                self.side
+                let samples = reverberation[channel % channels..].iter().step_by(channels);
+                self.reverberation
                     .iter_mut()
                     .zip(samples)
-                    .for_each(|(side, sample)| *side = *sample);
+                    .for_each(|(own, sample)| *own = *sample);
                 add_with_ramp(
                     self.kernels,
                     sound,
-                    &self.side,
+                    &self.reverberation,
                     controls.room.0,
                     controls.room.1,
                 );
+            }
+        }
+    }
+
+    /// Makes two channels of the sound of each slot.
+    fn widen(&mut self, sessions: &mut [InstrumentStream], slots: &[usize]) {
+        let Some(width) = &mut self.width else { return };
+        for &slot in slots {
+            let InstrumentStream {
+                timeline, controls, ..
+            } = &mut sessions[slot];
+            if controls.mute {
+                width.reset(slot);
+            } else {
+                width.apply(slot, &mut timeline.sound, controls.width);
             }
         }
     }
@@ -476,6 +520,9 @@ impl BatchNetwork<InstrumentStream> for InstrumentNetwork {
         if let Some(room) = &mut self.room {
             room.reset(slot);
         }
+        if let Some(width) = &mut self.width {
+            width.reset(slot);
+        }
     }
 
     /// Fills each slot's hop with the sound up to the instant of its
@@ -488,12 +535,19 @@ impl BatchNetwork<InstrumentStream> for InstrumentNetwork {
         }
         self.mix_voices(sessions, slots);
         self.add_room(sessions, slots);
+        self.widen(sessions, slots);
     }
 }
 
 /// Adds a sound with a gain that goes linearly from `start`, before the first sample, to `end`, at
 /// the last.
-fn add_with_ramp(kernels: Kernels, out: &mut [f32], sound: &[f32], start: f32, end: f32) {
+pub(super) fn add_with_ramp(
+    kernels: Kernels,
+    out: &mut [f32],
+    sound: &[f32],
+    start: f32,
+    end: f32,
+) {
     #[expect(clippy::float_cmp, reason = "most gains are constant")]
     if start == end {
         return kernels.multiply_add(out, sound, end);

@@ -27,6 +27,7 @@ pub(super) struct InstrumentStream {
     voices: Voices,
     room: Smoothed,
     brightness: Smoothed,
+    width: Smoothed,
     /// Transposition at the start, in semitones.
     initial_transposition: f32,
     /// Transposition by the control, in semitones.
@@ -47,6 +48,8 @@ pub(super) struct HopControls {
     pub brightness: f32,
     /// Level of the reverberation at the start and at the end of the hop.
     pub room: (f32, f32),
+    /// [`Performance::width`] at the start and at the end of the hop.
+    pub width: (f32, f32),
     /// Skips the network.
     pub mute: bool,
 }
@@ -131,6 +134,7 @@ impl InstrumentStream {
             voices,
             room: Smoothed::new(1.0),
             brightness: Smoothed::new(0.0),
+            width: Smoothed::new(performance.width),
             initial_transposition: 0.0,
             transposition: Smoothed::new(0.0),
             remaining: remaining_after(hop_s),
@@ -139,6 +143,7 @@ impl InstrumentStream {
                 sounding: 0,
                 brightness: 0.0,
                 room: (1.0, 1.0),
+                width: (0.0, 0.0),
                 mute: false,
             },
         };
@@ -196,6 +201,7 @@ impl InstrumentStream {
         match self.ports.bindings()[control].target {
             Some(Target::Room) => self.room.set(value, at_once),
             Some(Target::Brightness) => self.brightness.set(value, at_once),
+            Some(Target::Width) => self.width.set(value, at_once),
             Some(Target::Performance(field)) => {
                 *field(&mut self.performance) = value;
                 self.voices.set_performance(&self.performance);
@@ -339,8 +345,10 @@ impl SessionStream for InstrumentStream {
             .ports
             .step(0, at, |samples| self.timeline.seconds(samples));
         self.fill_frames(frame, transposition, changed);
-        let room_start = self.room.value();
-        self.controls.room = (room_start, self.room.step(self.remaining));
+        let remaining = self.remaining;
+        let step = |value: &mut Smoothed| (value.value(), value.step(remaining));
+        self.controls.room = step(&mut self.room);
+        self.controls.width = step(&mut self.width);
         self.timeline.step();
         true
     }

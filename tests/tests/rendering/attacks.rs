@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use ondes_engine::instrument::{Event, EventKind, NATURAL_VELOCITY, Performance};
+use ondes_engine::instrument::{NATURAL_VELOCITY, Performance};
 use ondes_engine::model::{Attack, Attacks, Model, ModelError, file};
-use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_tests::{HOP, SAMPLE_RATE, bundled_file};
+
+use super::playing::play;
 
 /// Key that is played, and its pitch.
 const KEY: u8 = 57;
 const PITCH_HZ: f32 = 220.0;
+/// No room.
+const DRY: &[(&str, f32)] = &[("room", 0.0)];
 /// Length of attacks, samples: 120 ms.
 const LENGTH: usize = 5_760;
 /// Sample of the click in the sound of [`click`].
@@ -60,26 +63,6 @@ fn click(pitch: f32, amplitude: f32) -> Attack {
     }
 }
 
-/// Returns half a second of a note that begins at a sample, from there on.
-fn play(model: &Model, at: u64, velocity: f32, controls: &[(&str, f32)]) -> Vec<f32> {
-    let mut pipeline = Pipeline::new(model, &PipelineOptions::default()).expect("it plays");
-    for (name, value) in [("room", 0.0)].iter().chain(controls) {
-        pipeline.set_control(name, *value).expect("it has it");
-    }
-    let kind = EventKind::NoteOn {
-        channel: 0,
-        key: KEY,
-        velocity,
-    };
-    pipeline
-        .handle(Event { at, kind })
-        .expect("it is the first");
-    let before = pipeline.latency_samples() + at as usize;
-    let mut sound = vec![0.0; before + SAMPLE_RATE as usize / 2];
-    pipeline.process(&[], &mut sound);
-    sound.split_off(before)
-}
-
 /// Returns place and size of the largest sample.
 fn peak(sound: &[f32]) -> (usize, f32) {
     let sizes = sound.iter().map(|sample| sample.abs()).enumerate();
@@ -90,7 +73,7 @@ fn peak(sound: &[f32]) -> (usize, f32) {
 fn an_attack_begins_at_the_sample_of_its_note() {
     let model = instrument(&[click(57.0, 8.0)]);
     for at in [0, 1, 191, 192, 1_000, 12_345] {
-        let (place, size) = peak(&play(&model, at, NATURAL_VELOCITY, &[]));
+        let (place, size) = peak(&play(&model, &[KEY], NATURAL_VELOCITY, at, DRY));
         assert_eq!(place, CLICK, "at {at}");
         assert!((size - 8.0).abs() < 0.2, "at {at}: {size}");
     }
@@ -100,7 +83,7 @@ fn an_attack_begins_at_the_sample_of_its_note() {
 fn an_attack_is_as_loud_as_its_note_and_quicker_above_its_pitch() {
     let model = instrument(&[click(57.0, 8.0)]);
     let performance = model.header().performance.expect("it has one");
-    let (_, soft) = peak(&play(&model, 0, 0.4, &[]));
+    let (_, soft) = peak(&play(&model, &[KEY], 0.4, 0, DRY));
     let expected = performance.peak_db(0.4) - performance.natural_db();
     let found = 20.0 * (soft / 8.0).log10();
     // Soft notes rise more slowly, too.
@@ -109,11 +92,17 @@ fn an_attack_is_as_loud_as_its_note_and_quicker_above_its_pitch() {
 
     // An octave below, at the nearer of two.
     let model = instrument(&[click(45.0, 8.0), click(93.0, 4.0)]);
-    let (place, size) = peak(&play(&model, 0, NATURAL_VELOCITY, &[]));
+    let (place, size) = peak(&play(&model, &[KEY], NATURAL_VELOCITY, 0, DRY));
     assert_eq!(place, CLICK / 2);
     assert!(size > 6.0, "{size}");
     // The knob Attack takes its edge.
-    let (_, slow) = peak(&play(&model, 0, NATURAL_VELOCITY, &[("attack", 500.0)]));
+    let (_, slow) = peak(&play(
+        &model,
+        &[KEY],
+        NATURAL_VELOCITY,
+        0,
+        &[DRY[0], ("attack", 500.0)],
+    ));
     assert!(slow < 0.3 * size, "{slow} {size}");
 }
 
@@ -122,7 +111,7 @@ fn takes_alternate_unless_notes_do_not_vary() {
     let takes = [click(57.0, 8.0), click(57.1, 4.0)];
     let sizes = |life: f32| -> Vec<f32> {
         let model = living(life, &takes);
-        let size = |at: u64| peak(&play(&model, at, NATURAL_VELOCITY, &[])).1;
+        let size = |at: u64| peak(&play(&model, &[KEY], NATURAL_VELOCITY, at, DRY)).1;
         (0..12).map(|n| size(1_000 * n)).collect()
     };
     assert!(sizes(0.0).iter().all(|size| *size > 7.0));
@@ -134,7 +123,7 @@ fn takes_alternate_unless_notes_do_not_vary() {
 /// The attack is what the network would have played, so nothing is heard of the fade.
 #[test]
 fn the_network_goes_on_in_phase() {
-    let own = play(&instrument(&[]), 0, NATURAL_VELOCITY, &[]);
+    let own = play(&instrument(&[]), &[KEY], NATURAL_VELOCITY, 0, DRY);
     let attack = Attack {
         phase: PITCH_HZ * HOP as f32 / SAMPLE_RATE as f32,
         likeness: 1.0,
@@ -144,7 +133,7 @@ fn the_network_goes_on_in_phase() {
     let model = instrument(&[attack]);
     let power = |sound: &[f32]| sound.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
     for at in [0, 77, 1_000] {
-        let played = play(&model, at, NATURAL_VELOCITY, &[]);
+        let played = play(&model, &[KEY], NATURAL_VELOCITY, at, DRY);
         for period in (LENGTH - 1_920)..(LENGTH + 1_920) {
             if period % 480 == 0 {
                 let range = period..period + 480;

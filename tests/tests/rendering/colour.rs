@@ -3,10 +3,11 @@
 use std::f64::consts::TAU;
 
 use ondes_engine::dsp::analysis::analyse;
-use ondes_engine::instrument::{Event, EventKind, Performance};
+use ondes_engine::instrument::Performance;
 use ondes_engine::model::{Model, file};
-use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_tests::{HOP, SAMPLE_RATE, bundled_file};
+
+use super::playing::play;
 
 /// Key that is played, and its pitch.
 const KEY: u8 = 57;
@@ -24,25 +25,6 @@ fn instrument(change: impl FnOnce(&mut Performance)) -> Model {
     change(&mut performance);
     header.performance = Some(performance);
     Model::new(header, model.weights().clone()).expect("the settings are valid")
-}
-
-/// Plays a second of a note.
-fn play(model: &Model, velocity: f32, controls: &[(&str, f32)]) -> Vec<f32> {
-    let mut pipeline = Pipeline::new(model, &PipelineOptions::default()).expect("it plays");
-    for (name, value) in controls {
-        pipeline.set_control(name, *value).expect("it has it");
-    }
-    let kind = EventKind::NoteOn {
-        channel: 0,
-        key: KEY,
-        velocity,
-    };
-    pipeline
-        .handle(Event { at: 0, kind })
-        .expect("it is the first");
-    let mut sound = vec![0.0; SAMPLE_RATE as usize];
-    pipeline.process(&[], &mut sound);
-    sound
 }
 
 /// Returns the centroid of 30 partials in a part of a note, Hz.
@@ -78,7 +60,7 @@ fn sustained(sound: &[f32]) -> &[f32] {
 fn hard_notes_are_brighter_by_as_much_as_the_card_says() {
     let ratio = |tilt: f32| {
         let model = instrument(|performance| performance.dynamic_tilt = tilt);
-        let [soft, hard] = [0.3, 0.95].map(|velocity| play(&model, velocity, &[]));
+        let [soft, hard] = [0.3, 0.95].map(|velocity| play(&model, &[KEY], velocity, 0, &[]));
         assert!(level_db(&hard) > level_db(&soft) + 6.0);
         centroid_hz(sustained(&hard)) / centroid_hz(sustained(&soft))
     };
@@ -91,7 +73,7 @@ fn hard_notes_are_brighter_by_as_much_as_the_card_says() {
 fn brightness_moves_the_colour_and_not_the_level() {
     let model = instrument(|performance| performance.dynamic_tilt = 1.2);
     let [dark, neutral, bright] =
-        [-12.0, 0.0, 12.0].map(|db| play(&model, 0.7, &[("brightness", db)]));
+        [-12.0, 0.0, 12.0].map(|db| play(&model, &[KEY], 0.7, 0, &[("brightness", db)]));
     let centroid = |sound: &[f32]| centroid_hz(sustained(sound));
     let [dark_hz, neutral_hz, bright_hz] = [&dark, &neutral, &bright].map(|sound| centroid(sound));
     assert!(
@@ -114,7 +96,9 @@ fn the_colour_of_an_attack_fades_with_it() {
                 performance.attack_tilt_db = tilt;
                 performance.attack_ms = 200.0;
             }),
+            &[KEY],
             0.7,
+            0,
             &[],
         )
     });
@@ -134,7 +118,9 @@ fn a_gain_changes_nothing_else() {
     let [plain, loud] = [0.0, 20.0].map(|gain| {
         play(
             &instrument(|performance| performance.gain_db = gain),
+            &[KEY],
             0.7,
+            0,
             &[],
         )
     });

@@ -1,10 +1,11 @@
 //! Levels of the bundled instruments.
 
 use ebur128::{EbuR128, Mode};
-use ondes_engine::instrument::{Event, EventKind, NATURAL_VELOCITY};
+use ondes_engine::instrument::NATURAL_VELOCITY;
 use ondes_engine::model::{Model, file};
-use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_tests::{SAMPLE_RATE, bundled_file};
+
+use super::playing::{play, play_stereo};
 
 /// Instruments whose notes are held.
 const HELD: [&str; 9] = [
@@ -18,24 +19,6 @@ const HELD: [&str; 9] = [
     "voice",
     "wind",
 ];
-
-/// Plays a second and a half of notes that are struck together.
-fn play(model: &Model, keys: &[u8], velocity: f32) -> Vec<f32> {
-    let mut pipeline = Pipeline::new(model, &PipelineOptions::default()).expect("it plays");
-    for &key in keys {
-        let kind = EventKind::NoteOn {
-            channel: 0,
-            key,
-            velocity,
-        };
-        pipeline
-            .handle(Event { at: 0, kind })
-            .expect("there is room");
-    }
-    let mut sound = vec![0.0; SAMPLE_RATE as usize * 3 / 2];
-    pipeline.process(&[], &mut sound);
-    sound
-}
 
 fn read(name: &str) -> (Model, u8, u8) {
     let model = file::read(&bundled_file(name)).expect("it is whole");
@@ -51,7 +34,7 @@ fn instruments_are_about_equally_loud() {
         let mut meter = EbuR128::new(1, SAMPLE_RATE, Mode::I).expect("a rate of sound");
         for share in [0.15, 0.3, 0.45, 0.6, 0.75] {
             let key = low + (share * f32::from(high - low)) as u8;
-            let sound = play(&model, &[key], NATURAL_VELOCITY);
+            let sound = play(&model, &[key], NATURAL_VELOCITY, 0, &[]);
             meter.add_frames_f32(&sound).expect("it is mono");
         }
         meter.loudness_global().expect("it was asked for")
@@ -67,9 +50,10 @@ fn chords_of_eight_stay_below_full_scale() {
         let (model, low, high) = read(name);
         for root in [low + 2, low + 9] {
             let keys = [0, 7, 12, 16, 19, 24, 28, 31].map(|above| (root + above).min(high));
-            let sound = play(&model, &keys, 120.0 / 127.0);
+            let sound = play_stereo(&model, &keys, 120.0 / 127.0, 0, &[]);
             let peak = sound
                 .iter()
+                .flatten()
                 .fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
             assert!((0.1..1.0).contains(&peak), "{name}: {peak}");
         }

@@ -14,4 +14,6 @@ mod hostile_models;
 mod latency;
 mod latents;
 mod levels;
+mod playing;
 mod streaming;
+mod width;

@@ -4,17 +4,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use ondes_engine::instrument::{NATURAL_VELOCITY, Performance};
+use ondes_engine::instrument::Performance;
 use ondes_engine::media::WavBits;
 use ondes_engine::model::card::Measure;
 use ondes_engine::model::{Model, file};
-use ondes_training::data::playing::{Playing, settled_db};
+use ondes_training::data::playing::Playing;
 use ondes_training::data::report::DataReport;
 use ondes_training::data::{DataConfig, Dataset, Recordings, open_folder};
-use ondes_training::evaluate::audition::{Audition, adjusted, audition};
+use ondes_training::evaluate::audition::{Audition, adjusted, audition, levelled};
 use ondes_training::evaluate::feature_rate;
 use ondes_training::tasks::instrument::config::{Config, StatedPerformance};
 use ondes_training::tasks::instrument::controls::controls;
+use ondes_training::value_parser;
 
 use super::capture::write_wav;
 use super::sound_options::default_cache;
@@ -35,15 +36,16 @@ pub struct AuditionArguments {
     /// measured.
     #[arg(long, value_name = "TOML")]
     recipe: Option<PathBuf>,
-    /// Level of notes of the natural velocity, 100, to which the model is brought by a gain, instead
-    /// of the recorded one, dB(A).
+    /// Loudness of notes of the natural velocity, 100, to which the model is brought by a gain,
+    /// instead of the recorded one, LUFS; less if a chord of eight hard notes would pass full scale.
     #[arg(
         long,
-        value_name = "DB",
+        value_name = "LUFS",
         requires = "update",
-        allow_negative_numbers = true
+        allow_negative_numbers = true,
+        value_parser = value_parser::lufs
     )]
-    level: Option<f32>,
+    loudness: Option<f64>,
     /// Folder for WAV files of what is played, named as the recordings.
     #[arg(long, value_name = "FOLDER")]
     sounds: Option<PathBuf>,
@@ -78,8 +80,8 @@ pub fn run(options: &AuditionArguments) -> anyhow::Result<()> {
         let stated = recipe.map(|recipe| recipe.performance).unwrap_or_default();
         model = with_measured(&model, &recordings, &stated)?;
         (model, _) = adjusted(&model, &recordings, None, may_hold)?;
-        if let Some(level) = options.level {
-            model = with_level(&model, level)?;
+        if let Some(loudness) = options.loudness {
+            model = levelled(&model, loudness)?;
         }
     }
     let hear = |name: &str, sound: &[f32]| {
@@ -108,16 +110,6 @@ pub fn keep(quality: &mut Vec<Measure>, heard: &Audition) {
     let measures = heard.measures();
     quality.retain(|kept| measures.iter().all(|measure| measure.name != kept.name));
     quality.extend(measures);
-}
-
-/// Returns the model with notes of the natural velocity at a level, dB.
-fn with_level(model: &Model, level_db: f32) -> anyhow::Result<Model> {
-    let mut header = model.header().clone();
-    if let Some(performance) = &mut header.performance {
-        let natural_db = performance.natural_db() + settled_db(performance, NATURAL_VELOCITY);
-        performance.gain_db = (level_db - natural_db).clamp(-40.0, 40.0);
-    }
-    Ok(model.with_header(header)?)
 }
 
 /// Returns the model with the performance of the recordings.

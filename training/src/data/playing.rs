@@ -44,6 +44,8 @@ const VELOCITY_RANGE_DB: f32 = 26.0;
 /// Rise of treble against bass for each dB, of notes recorded at several dynamics: a double bass has
 /// 0.7, a cello 1.0, saxophones 1.6 to 2.
 const USUAL_TILT: f32 = 1.0;
+/// Width of new instruments, whose recordings are heard in one channel.
+pub(crate) const USUAL_WIDTH: f32 = 0.5;
 /// Window that separates vibrato from drift, seconds.
 const DRIFT_S: f64 = 0.25;
 /// Rates of vibrato, Hz.
@@ -352,6 +354,7 @@ impl Playing {
                 }),
             pitch_low: self.at(0.0, |note| Some(note.pitch)).unwrap_or_default(),
             pitch_high: self.at(1.0, |note| Some(note.pitch)).unwrap_or_default(),
+            width: USUAL_WIDTH,
             ..usual
         };
         played.pitch_low = played.pitch_low.round().clamp(0.0, 126.0);

@@ -8,6 +8,7 @@
 mod adjust;
 mod attacks;
 mod keyboard;
+mod level;
 mod note;
 mod text;
 
@@ -19,6 +20,7 @@ use ondes_engine::model::{Kind, Model};
 use serde::Serialize;
 
 pub use adjust::adjusted;
+pub use level::levelled;
 
 use super::nearest::nearest;
 use super::sawtooth::SawtoothBaseline;

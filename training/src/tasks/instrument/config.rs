@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::controls::controls;
 use crate::check;
-use crate::data::playing::Playing;
+use crate::data::playing::{Playing, USUAL_WIDTH};
 use crate::data::report::DataReport;
 use crate::data::{
     Augmentation, DataConfig, Dataset, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig,
@@ -282,7 +282,11 @@ impl Config {
     /// # Errors
     /// Returns an error if a setting is unknown or out of range.
     pub fn performance(&self) -> anyhow::Result<Performance> {
-        let all = self.performance.over(&Performance::default());
+        let usual = Performance {
+            width: USUAL_WIDTH,
+            ..Performance::default()
+        };
+        let all = self.performance.over(&usual);
         all.context("performance")
     }
 
