@@ -12,6 +12,8 @@ const LENGTH_S: f32 = 0.03;
 const LAST_DB: f32 = -24.0;
 /// Frequency below which nothing passes, Hz: bass stays in the middle.
 const LOW_CUT_HZ: f32 = 180.0;
+/// Level of the lowpass from which it counts as silent.
+const INAUDIBLE: f32 = 1e-12;
 /// Seed of the taps.
 const SEED: u64 = 3;
 
@@ -78,6 +80,10 @@ impl Decorrelator {
         for (line, sample) in self.line[memory..].iter_mut().zip(sound) {
             self.bass += self.low_cut * (sample - self.bass);
             *line = sample - self.bass;
+        }
+        // Silence stays silence, the same with and without denormal numbers.
+        if self.bass.abs() < INAUDIBLE {
+            self.bass = 0.0;
         }
         for (delay, gain) in self.taps {
             let delayed = &self.line[memory - delay..][..hop];

@@ -332,11 +332,11 @@ mod tests {
             crate::model::file::parse(include_bytes!("../../../assets/models/wind.ondes")).unwrap();
         assert_eq!(
             wind.base_hash(),
-            "017d34ef735ba8f122732e19db01600766a61087de39dd740e812c124e34938e"
+            "e11a4108b2f31abacf4f1b89ff180e468ce955af82f759d17860ce582a32acac"
         );
         assert_eq!(
             wind.content_hash(),
-            "47c45a237d95811f36387079db216f96e0e8a72d41440015911121526337aff6"
+            "bc6c4744b4a31d50b1f4c2d36f7ca38b6dd2c20196e2c3cc2a284a56bcc1403f"
         );
         assert_eq!(
             wind.checksum().unwrap(),

@@ -166,7 +166,8 @@ fn automation_at_samples_is_what_the_engine_plays() {
     ];
     let mut expected = vec![0.0; FRAMES];
     let all = commands.map(|(offset, action)| BlockCommand { offset, action });
-    session.process(&all, &[], &mut [&mut expected]);
+    let mut right = vec![0.0; FRAMES];
+    session.process(&all, &[], &mut [&mut expected, &mut right]);
     assert!(energy(&expected) > 1e-6);
     assert_eq!(played, expected);
     drop(controller);
@@ -196,8 +197,8 @@ fn transpose_and_tune_are_heard() {
     pipeline
         .handle(ondes_engine::instrument::Event { at: 0, kind })
         .unwrap();
-    let mut expected = vec![0.0; 24_000];
-    pipeline.process(&[], &mut expected);
+    let [mut expected, mut right] = [(); 2].map(|()| vec![0.0; 24_000]);
+    pipeline.process_stereo([&[]; 2], [&mut expected, &mut right]);
     assert!(energy(&expected) > 1e-6);
     assert_eq!(played, expected);
 }

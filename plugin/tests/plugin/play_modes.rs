@@ -159,8 +159,13 @@ fn mono_and_legato_equal_the_engine() {
         {
             model.handle(0, command).unwrap();
         }
-        let mut expected = vec![0.0; RATE];
-        model.process(&mut [ProcessRequest::mono(0, &[], &mut expected)]);
+        let [mut expected, mut right] = [(); 2].map(|()| vec![0.0; RATE]);
+        model.process(&mut [ProcessRequest {
+            slot: 0,
+            input: [&[]; 2],
+            output: [&mut expected, &mut right],
+            mute: false,
+        }]);
         assert_eq!(sound, expected, "{mode}");
         played.push(sound);
     }

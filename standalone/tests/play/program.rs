@@ -228,8 +228,8 @@ pub fn place(part: &[f32], whole: &[f32]) -> (isize, Range<usize>) {
     (shift, from..from + count)
 }
 
-/// Renders with the same program, without latency; returns one channel.
-pub fn render(folder: &Path, arguments: &[&str]) -> Vec<f32> {
+/// Renders with the same program, without latency; returns both channels, which are equal in mono.
+pub fn render(folder: &Path, arguments: &[&str]) -> [Vec<f32>; 2] {
     let rest = [
         "--out",
         "rendered.wav",
@@ -246,7 +246,8 @@ pub fn render(folder: &Path, arguments: &[&str]) -> Vec<f32> {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    decode(&folder.join("rendered.wav")).remove(0)
+    let channels = decode(&folder.join("rendered.wav"));
+    [0, 1].map(|channel| channels[channel.min(channels.len() - 1)].clone())
 }
 
 /// Writes a tone that swells twice a second, after silence.

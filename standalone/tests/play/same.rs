@@ -37,7 +37,9 @@ const ATTEMPTS: usize = 10;
 /// `arguments`.
 fn assert_same(play: &[&str], arguments: &[&str], folder: &Path) {
     let rendered = render(folder, arguments);
-    assert!(peak(&rendered) > 0.05 && peak(&rendered) < CEILING);
+    for rendered in &rendered {
+        assert!(peak(rendered) > 0.05 && peak(rendered) < CEILING);
+    }
     let take = folder.join("take.wav");
     let mut attempts = 0;
     let (heard, recorded) = loop {
@@ -59,11 +61,11 @@ fn assert_same(play: &[&str], arguments: &[&str], folder: &Path) {
     };
     // The recording starts with the first sample.
     let late = latency(Path::new(arguments[0]), play);
-    for (heard, recorded) in heard.iter().zip(&recorded) {
-        assert_eq!(place(&rendered, recorded).0, late as isize);
+    for ((heard, recorded), rendered) in heard.iter().zip(&recorded).zip(&rendered) {
+        assert_eq!(place(rendered, recorded).0, late as isize);
         // Other clients connect later.
         for (sound, late) in [(heard, "heard"), (recorded, "recorded")] {
-            let (_, there) = place(&rendered, sound);
+            let (_, there) = place(rendered, sound);
             assert!(
                 there.start <= (SILENCE_S * RATE) as usize,
                 "{late}: {}",
@@ -168,7 +170,7 @@ fn a_keyboard_plays_as_rendered() {
     alone("same::a_keyboard_plays_as_rendered", || {
         let folder = tempfile::tempdir().unwrap();
         midi(folder.path(), &[(57, 0, 768), (64, 768, 1_536)]);
-        let rendered = render(folder.path(), &[&bundled("bowed"), "--midi", "notes.mid"]);
+        let [rendered, _] = render(folder.path(), &[&bundled("bowed"), "--midi", "notes.mid"]);
         let _server = Server::start();
         let playing = Playing::start(
             folder.path(),
@@ -198,11 +200,7 @@ fn a_keyboard_plays_as_rendered() {
                 .extend(first.chain(second).chain([vec![0x80, 64, 64]]));
             wait_until("all is played", || queue.lock().unwrap().is_empty());
             ears.listen(2.0);
-            let [left, right] = ears.heard();
-            assert!(
-                left.iter().zip(&right).all(|(left, right)| left == right),
-                "both sides are alike"
-            );
+            let [left, _] = ears.heard();
             let heard = levels(&left[mark + begin(&left[mark..])..]);
             let windows = wanted
                 .iter()

@@ -770,7 +770,8 @@ fn the_samples_do_not_depend_on_blocks_and_channels() {
                     let mut channels: Vec<&mut [f32]> =
                         outputs.iter_mut().map(|output| &mut output[..]).collect();
                     player.session.process(&here, &inputs, &mut channels);
-                    assert!(outputs.iter().all(|output| *output == outputs[0]));
+                    // A session of two channels leaves further ones silent.
+                    assert!(outputs.iter().take(2).all(|output| *output == outputs[0]));
                     sound.extend_from_slice(&outputs[0]);
                 }
                 assert!(sound.iter().all(|sample| sample.abs() <= LOUDEST));

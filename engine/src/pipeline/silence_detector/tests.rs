@@ -110,11 +110,22 @@ fn play(model: &Model, input: &[f32], may_sleep: bool, commands: &[TimedCommand]
         latency,
     };
     for (input, output) in input.chunks(HOP).zip(played.sound.chunks_mut(HOP)) {
-        batch.process(&mut [ProcessRequest::mono(0, input, output)]);
+        process(&mut batch, input, output);
         played.playing.push(batch.stats(0).voices > 0);
         played.analyses.push(batch.input_analysis(0));
     }
     played
+}
+
+/// Fills the left channel of an instrument.
+fn process(instrument: &mut impl Playable, input: &[f32], output: &mut [f32]) {
+    let mut right = vec![0.0; output.len()];
+    instrument.process(&mut [ProcessRequest {
+        slot: 0,
+        input: [input, &[]],
+        output: [output, &mut right],
+        mute: false,
+    }]);
 }
 
 fn level_db(sound: &[f32]) -> f32 {
@@ -237,6 +248,6 @@ fn the_analysis_follows_the_input() {
         }))
     );
     let mut batch = build(&bundled("wind"), &PipelineOptions::default()).expect("it plays");
-    batch.process(&mut [ProcessRequest::mono(0, &[], &mut [0.0; 1_000])]);
+    process(&mut batch, &[], &mut [0.0; 1_000]);
     assert_eq!(batch.input_analysis(0), None, "notes play it");
 }
