@@ -340,7 +340,7 @@ mod tests {
         );
         assert_eq!(
             wind.checksum().unwrap(),
-            "de379ef11f84ad8fd84682ac2852c8b96c95ecd58bddab5da6266897940e7867"
+            "2aa201760e3d9ce6b19eb4dfa39d4fe5087be1778efdb5540c2d6b6c059c0efd"
         );
     }
 }
