@@ -3,6 +3,7 @@
 pub mod audition;
 pub mod bench;
 pub mod capture;
+pub mod circuit;
 pub mod codec;
 pub mod compare;
 pub mod corpus;

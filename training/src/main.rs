@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use commands::recipe_arguments::RecipeArguments;
 use commands::{
-    audition, bench, capture, codec, compare, corpus, data, distill, evaluate, export, fit,
-    generator, prepare, prune, quantize, report, sweep,
+    audition, bench, capture, circuit, codec, compare, corpus, data, distill, evaluate, export,
+    fit, generator, prepare, prune, quantize, report, sweep,
 };
 use ondes_training::distributed::{GroupError, Membership, launch, quiet};
 use ondes_training::trainer::guard::{OutOfMemory, guarded};
@@ -49,7 +49,8 @@ enum Command {
     /// Generates the signal to play through a device before a capture.
     CaptureSignal(capture::SignalArguments),
     /// Processes a file with a simulated circuit, as a device to capture.
-    Circuit(capture::CircuitArguments),
+    #[command(after_help = circuit::list())]
+    Circuit(circuit::CircuitArguments),
     /// Computes the impulse response of a simulated guitar cabinet with its microphone.
     Cabinet(capture::CabinetArguments),
     /// Trains a capture of an amplifier or a pedal from a signal and its recording.
@@ -193,7 +194,7 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
         Command::Data(command) => data::run(&command),
         Command::Prepare(arguments) => prepare::run(&arguments),
         Command::CaptureSignal(options) => capture::make_signal(&options),
-        Command::Circuit(options) => capture::play_circuit(&options),
+        Command::Circuit(options) => circuit::run(&options),
         Command::Cabinet(options) => capture::make_cabinet(&options),
         Command::Quantize(options) => quantize::run(&options),
         Command::Audition(options) => audition::run(&options),

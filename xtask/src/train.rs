@@ -207,52 +207,28 @@ impl Generator {
     }
 }
 
-/// Bundled captures.
-const CAPTURES: [Capture; 3] = [
-    Capture {
-        circuit: "overdrive",
-        size: "lstm-24",
-        epochs: "40",
-        pruned_ratio: "0.33",
-        name: "Overdrive",
-        description: "A diode overdrive pedal, drive 6, tone 5.5.",
-        kind: "pedal",
-        tone: "overdrive",
-    },
-    Capture {
-        circuit: "triode",
-        size: "lstm-24",
-        epochs: "40",
-        pruned_ratio: "0.33",
-        name: "Triode",
-        description: "The first valve of an amplifier, driven hard, with its tone stack.",
-        kind: "preamp",
-        tone: "crunch",
-    },
-    Capture {
-        circuit: "fuzz",
-        size: "lstm-32",
-        epochs: "40",
-        pruned_ratio: "0.5",
-        name: "Fuzz",
-        description: "A fuzz with two silicon transistors, fuzz 8.5.",
-        kind: "pedal",
-        tone: "fuzz",
-    },
+/// Captures of our circuits, with their knobs.
+const CAPTURES: [Capture; 12] = [
+    Capture::new("clean", "lstm-32", "40"),
+    Capture::new("breakup", "lstm-32", "40"),
+    Capture::new("crunch", "lstm-32", "40"),
+    Capture::new("lead", "lstm-32", "40"),
+    Capture::new("triode", "lstm-24", "24"),
+    Capture::new("treble-booster", "lstm-24", "16"),
+    Capture::new("overdrive", "lstm-24", "16"),
+    Capture::new("warm-overdrive", "lstm-24", "16"),
+    Capture::new("distortion", "lstm-24", "16"),
+    Capture::new("fuzz", "lstm-32", "12"),
+    Capture::new("germanium-fuzz", "lstm-32", "12"),
+    Capture::new("octave-fuzz", "lstm-32", "16"),
 ];
 
-/// Capture of one of our circuits.
+/// Capture of one of our circuits, with its knobs.
 struct Capture {
     circuit: &'static str,
     size: &'static str,
-    epochs: &'static str,
-    /// Share of the units that is pruned for the smaller size. The remaining 16 fill the widest
-    /// SIMD vectors.
-    pruned_ratio: &'static str,
-    name: &'static str,
-    description: &'static str,
-    kind: &'static str,
-    tone: &'static str,
+    /// Takes, each with the knobs elsewhere.
+    positions: &'static str,
 }
 
 /// An instrument's smaller size, with half of the channels: rounds of pruning, steps of training in
@@ -263,17 +239,14 @@ struct Half {
     learning_rate: &'static str,
 }
 
-/// Input signal of every circuit.
-const SIGNAL: &str = "target/captures/signal.wav";
+/// Passes of a capture through its takes.
+const CAPTURE_EPOCHS: &str = "60";
 
 /// Loudness of the instruments at a velocity of 100, LUFS.
 const LOUDNESS: &str = "-25";
 
 /// Name of the instruments' smaller size.
 const HALF: &str = "half";
-/// Name of the captures' smaller size.
-const LIGHT: &str = "light";
-const LIGHT_EPOCHS: &str = "15";
 
 const ALL: &str = "all";
 
@@ -282,7 +255,7 @@ const CORPUS: [&str; 4] = ["--seed", "1", "--minutes", "36"];
 /// Options of the held-out corpus; the other seed keeps it disjoint from the training corpus.
 const HELD_OUT: [&str; 4] = ["--seed", "2001", "--minutes", "2"];
 
-/// Returns the names of all bundled models, and `all`.
+/// Returns the names of all models that can be trained, and `all`.
 pub fn choices() -> PossibleValuesParser {
     let instruments = INSTRUMENTS.iter().map(|instrument| instrument.model);
     let codecs = CODECS.iter().map(|codec| codec.model);
@@ -460,58 +433,53 @@ fn strings(words: &[&str]) -> Vec<String> {
 }
 
 impl Capture {
+    const fn new(circuit: &'static str, size: &'static str, positions: &'static str) -> Self {
+        Self {
+            circuit,
+            size,
+            positions,
+        }
+    }
+
     /// Returns the commands that make it; with `epochs`, those of a trial that leaves the bundled
     /// model alone.
-    fn commands(&self, epochs: Option<u64>) -> [Vec<String>; 4] {
+    fn commands(&self, epochs: Option<u64>) -> [Vec<String>; 2] {
         let Self {
             circuit,
             size,
-            pruned_ratio: ratio,
-            name,
-            description,
-            kind,
-            tone,
-            ..
+            positions,
         } = self;
-        let wet = format!("target/captures/{circuit}.wav");
-        let (out, light_epochs, epochs) = match epochs {
+        let folder = format!("target/captures/{circuit}");
+        let recipe = format!("{folder}/{circuit}.toml");
+        let (out, epochs) = match epochs {
             None => (
                 format!("assets/models/{circuit}.ondes"),
-                LIGHT_EPOCHS.to_owned(),
-                self.epochs.to_owned(),
+                CAPTURE_EPOCHS.to_owned(),
             ),
-            Some(epochs) => {
-                let out = format!("target/training/{circuit}-{epochs}-epochs.ondes");
-                (out, epochs.to_string(), epochs.to_string())
-            }
+            Some(epochs) => (
+                format!("target/training/{circuit}-{epochs}-epochs.ondes"),
+                epochs.to_string(),
+            ),
         };
-        let work = format!("target/training/{circuit}-{LIGHT}");
-        let learning = [
-            ["--epochs", &light_epochs],
-            ["--learning-rate", "0.0025"],
-            ["--dry", SIGNAL],
-            ["--wet", &wet],
-        ];
         let capture = [
-            ["--dry", SIGNAL],
-            ["--wet", &wet],
             ["--size", size],
             ["--epochs", &epochs],
             ["--out", &out],
-            ["--name", name],
-            ["--description", description],
-            ["--type", kind],
-            ["--tone", tone],
             ["--author", "Ondes"],
             ["--licence", "MIT OR Apache-2.0"],
             ["--device", "cpu"],
             ["--threads", "1"],
         ];
         [
-            strings(&["capture-signal", "--out", SIGNAL]),
-            strings(&["circuit", circuit, "--in", SIGNAL, "--out", &wet]),
-            strings(&[&["capture"], capture.as_flattened()].concat()),
-            prune_command(&out, ratio, LIGHT, &work, learning.as_flattened()),
+            strings(&[
+                "circuit",
+                circuit,
+                "--recipe",
+                &folder,
+                "--positions",
+                positions,
+            ]),
+            strings(&[&["capture", &recipe], capture.as_flattened()].concat()),
         ]
     }
 }
@@ -645,7 +613,7 @@ mod tests {
             };
             assert!(line(None).contains(&format!("--out assets/models/{}.ondes", capture.circuit)));
             let trial = line(Some(2));
-            assert_eq!(trial.matches("--epochs 2 ").count(), 2, "{trial}");
+            assert_eq!(trial.matches("--epochs 2 ").count(), 1, "{trial}");
             assert!(!trial.contains("assets/"), "{trial}");
         }
     }

@@ -1,13 +1,13 @@
-//! Commands for captures: `capture-signal`, `circuit`, `cabinet`, `capture` and `evaluate`.
+//! Commands for captures: `capture-signal`, `cabinet`, `capture` and `evaluate`.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use ondes_engine::media::{WavBits, WavWriter, read_mono};
+use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::model::{Gear, Levels, Measure, Model, file};
-use ondes_physical_models::{circuits, loudspeaker};
+use ondes_physical_models::loudspeaker;
 use ondes_training::compression::variants;
 use ondes_training::loss::LossWeights;
 use ondes_training::tasks::capture::architecture::{Architecture, names, packed_names};
@@ -37,20 +37,6 @@ pub struct SignalArguments {
     /// Length, seconds, 30 to 1200.
     #[arg(long, default_value_t = 180.0, value_parser = seconds)]
     seconds: f64,
-}
-
-/// Options of `circuit`.
-#[derive(Args)]
-pub struct CircuitArguments {
-    /// Circuit.
-    #[arg(value_parser = PossibleValuesParser::new(circuits::names()))]
-    name: String,
-    /// Audio file to process; several channels are mixed to mono.
-    #[arg(long = "in", value_name = "DRY")]
-    input: PathBuf,
-    /// WAV file to write: the same sample rate, mono, 32-bit float.
-    #[arg(long, value_name = "WET")]
-    out: PathBuf,
 }
 
 /// Options of `cabinet`.
@@ -191,23 +177,6 @@ pub fn make_signal(options: &SignalArguments) -> anyhow::Result<()> {
         options.out.display(),
         options.seconds,
         signal::RATE
-    );
-    Ok(())
-}
-
-/// Processes a file with a circuit.
-pub fn play_circuit(options: &CircuitArguments) -> anyhow::Result<()> {
-    let circuit = circuits::circuit(&options.name)?;
-    let (dry, rate) = read_mono(&options.input)?;
-    let wet = circuit
-        .play(&dry, f64::from(rate))
-        .with_context(|| options.name.clone())?;
-    write_wav(&options.out, &wet, rate, WavBits::Float32)?;
-    println!(
-        "{}: {}, {:.1} s",
-        options.out.display(),
-        circuit.description,
-        wet.len() as f64 / f64::from(rate)
     );
     Ok(())
 }

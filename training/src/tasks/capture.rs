@@ -4,7 +4,7 @@
 //! In reading order: [`signal`] generates the signal to play; [`pair`] reads signal and recording,
 //! which [`check`] checks and [`align`] aligns; [`architecture`] defines the usual networks, and
 //! [`network_source`] selects one of these or an existing model; [`knobs`] makes the device's knobs
-//! its controls; [`task`] trains it on [`windows`] of the pairs; [`rest`] removes its constant
+//! its controls, and [`knob_positions`] chooses where to record them; [`task`] trains it on [`windows`] of the pairs; [`rest`] removes its constant
 //! offset, [`measure`] measures quality, and [`nam`] exports to other players. [`config`] reads all
 //! of it from a file.
 
@@ -12,6 +12,7 @@ pub mod align;
 pub mod architecture;
 pub mod check;
 pub mod config;
+pub mod knob_positions;
 pub mod knobs;
 pub mod level;
 pub mod measure;

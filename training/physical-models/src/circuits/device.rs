@@ -1,4 +1,4 @@
-//! Nonlinear parts: diodes, a triode, a transistor.
+//! Nonlinear parts: diodes, valves, a transistor.
 //!
 //! A device has one or two ports. The current of a port flows in at its first node and out at its
 //! second.
@@ -29,6 +29,9 @@ pub enum Device {
     /// physically-motivated triode model for circuit simulations", DAFx-11). Ports: grid to
     /// cathode, plate to cathode.
     Triode,
+    /// Pentode or beam tetrode; its grid draws current as that of the triode. Ports: grid to cathode,
+    /// plate to cathode.
+    Pentode(Pentode),
     /// NPN transistor after Ebers & Moll ("Large-signal behavior of junction transistors", Proc.
     /// IRE 42(12), 1954), in transport form. Ports: base to emitter, base to collector.
     Npn {
@@ -37,6 +40,23 @@ pub enum Device {
         /// Forward and reverse current gain.
         gain: [f64; 2],
     },
+}
+
+/// Koren's parameters of a pentode whose screen has a constant voltage.
+#[derive(Clone, Copy, Debug)]
+pub struct Pentode {
+    /// Amplification factor of the screen.
+    pub mu: f64,
+    /// Exponent of the current.
+    pub exponent: f64,
+    /// Inverse perveance.
+    pub kg1: f64,
+    /// Sharpness of the cut-off.
+    pub kp: f64,
+    /// Plate voltage of the knee, volts.
+    pub knee_v: f64,
+    /// Screen voltage, volts.
+    pub screen_v: f64,
 }
 
 /// Koren's parameters of the 12AX7.
@@ -52,12 +72,46 @@ const GRID_EXPONENT: f64 = 1.314;
 const GRID_SHARPNESS: f64 = 9.901;
 
 impl Device {
+    /// Returns antiparallel diodes like 1N914, that many in series in either direction.
+    #[must_use]
+    pub const fn silicon_diodes(in_series: [f64; 2]) -> Self {
+        Self::Diodes {
+            saturation_a: 2.52e-9,
+            ideality: 1.752,
+            in_series,
+        }
+    }
+
+    /// Returns a diode like 1N34A. It does not conduct in reverse until some 50 V.
+    #[must_use]
+    pub const fn germanium_diode() -> Self {
+        Self::Diodes {
+            saturation_a: 2.0e-7,
+            ideality: 1.3,
+            in_series: [1.0, 200.0],
+        }
+    }
+
+    /// Returns the limit of an ideal op-amp by its supplies, to put between its output and its
+    /// inverting input: diodes that hold the difference to about `volts`, since 1 mA is the most that
+    /// the feedback of these circuits draws.
+    #[must_use]
+    pub fn supply_limit(volts: f64) -> Self {
+        let saturation_a = 1e-12_f64;
+        let each = THERMAL_V * (1e-3 / saturation_a).ln();
+        Self::Diodes {
+            saturation_a,
+            ideality: 1.0,
+            in_series: [volts / each; 2],
+        }
+    }
+
     /// Returns the number of ports.
     #[must_use]
     pub fn ports(&self) -> usize {
         match self {
             Self::Diodes { .. } => 1,
-            Self::Triode | Self::Npn { .. } => 2,
+            Self::Triode | Self::Pentode(_) | Self::Npn { .. } => 2,
         }
     }
 
@@ -85,6 +139,7 @@ impl Device {
                 )
             }
             Self::Triode => triode(volts),
+            Self::Pentode(valve) => pentode(valve, volts),
             Self::Npn {
                 saturation_a,
                 gain: [forward, reverse],
@@ -138,6 +193,16 @@ impl Device {
                     .map(|(from, to, most): (f64, f64, f64)| from + (to - from).clamp(-most, most));
                 [grid, plate]
             }
+            // A grid in cut-off moves freely. Above the knee the current is nearly constant, and whole
+            // steps would jump over it.
+            Self::Pentode(valve) => {
+                let knee = if from[1] > 0.1 * valve.knee_v {
+                    0.25 * from[1]
+                } else {
+                    f64::NEG_INFINITY
+                };
+                [to[0].min(from[0].max(0.0) + 2.0), to[1].max(knee)]
+            }
             Self::Npn { saturation_a, .. } => {
                 [0, 1].map(|port| limited_junction(from[port], to[port], THERMAL_V, saturation_a))
             }
@@ -174,11 +239,18 @@ fn softplus(x: f64) -> (f64, f64) {
     (x.max(0.0) + grown.ln_1p(), slope)
 }
 
-fn triode([grid, plate]: [f64; PORTS]) -> ([f64; PORTS], Slopes) {
+/// Returns the current of a grid and its derivative by the grid's voltage.
+fn grid_current(grid: f64) -> (f64, f64) {
     let (soft, rise) = softplus(GRID_SHARPNESS * grid);
     let soft = soft / GRID_SHARPNESS;
-    let grid_current = GRID_PERVEANCE * soft.powf(GRID_EXPONENT);
-    let grid_slope = GRID_PERVEANCE * GRID_EXPONENT * soft.powf(GRID_EXPONENT - 1.0) * rise;
+    (
+        GRID_PERVEANCE * soft.powf(GRID_EXPONENT),
+        GRID_PERVEANCE * GRID_EXPONENT * soft.powf(GRID_EXPONENT - 1.0) * rise,
+    )
+}
+
+fn triode([grid, plate]: [f64; PORTS]) -> ([f64; PORTS], Slopes) {
+    let (grid_current, grid_slope) = grid_current(grid);
     // No current flows out of a plate below its cathode.
     if plate <= 0.0 {
         return ([grid_current, 0.0], [[grid_slope, 0.0], [0.0, 0.0]]);
@@ -193,5 +265,20 @@ fn triode([grid, plate]: [f64; PORTS]) -> ([f64; PORTS], Slopes) {
     (
         [grid_current, current],
         [[grid_slope, 0.0], [slope * by_grid, slope * by_plate]],
+    )
+}
+
+/// A plate below its cathode, which loads hardly bring about, continues the curve.
+fn pentode(valve: Pentode, [grid, plate]: [f64; PORTS]) -> ([f64; PORTS], Slopes) {
+    let (grid_current, grid_slope) = grid_current(grid);
+    let (soft, rise) = softplus(valve.kp * (1.0 / valve.mu + grid / valve.screen_v));
+    let drive = valve.screen_v / valve.kp * soft;
+    let current = 2.0 / valve.kg1 * drive.powf(valve.exponent);
+    let slope = 2.0 / valve.kg1 * valve.exponent * drive.powf(valve.exponent - 1.0) * rise;
+    let knee = (plate / valve.knee_v).atan();
+    let by_plate = current * valve.knee_v / (valve.knee_v.powi(2) + plate * plate);
+    (
+        [grid_current, current * knee],
+        [[grid_slope, 0.0], [slope * knee, by_plate]],
     )
 }

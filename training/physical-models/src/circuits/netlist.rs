@@ -2,7 +2,7 @@
 //!
 //! Modified nodal analysis (Ho, Ruehli & Brennan, "The modified nodal approach to network
 //! analysis", IEEE Trans. Circuits and Systems 22(6), 1975): the unknowns are the voltages of all
-//! nodes and the currents of sources and op-amps.
+//! nodes and the currents of sources, op-amps and transformers.
 
 use num_complex::Complex;
 
@@ -30,6 +30,7 @@ pub struct Netlist {
     pub(super) capacitors: Vec<(Ends, f64)>,
     supplies: Vec<(Node, f64)>,
     op_amps: Vec<[Node; 3]>,
+    transformers: Vec<[Node; 3]>,
     pub(super) devices: Vec<(Device, Vec<Ends>)>,
     input: Node,
     pub(super) output: Node,
@@ -81,6 +82,12 @@ impl Netlist {
         self.op_amps.push([plus, minus, output]);
     }
 
+    /// Adds an ideal winding from `a` to `b` with a centre tap: as much as one end is above the tap,
+    /// the other is below it.
+    pub fn tapped_winding(&mut self, a: Node, tap: Node, b: Node) {
+        self.transformers.push([a, tap, b]);
+    }
+
     /// Adds a nonlinear part with the ends of each of its ports.
     ///
     /// # Panics
@@ -99,7 +106,7 @@ impl Netlist {
 
     /// Returns the number of unknowns.
     pub(super) fn size(&self) -> usize {
-        self.nodes + self.supplies.len() + 1 + self.op_amps.len()
+        self.nodes + self.supplies.len() + 1 + self.op_amps.len() + self.transformers.len()
     }
 
     /// Returns the matrix of the linear parts; `admittance` maps the farads of a capacitor to
@@ -131,6 +138,15 @@ impl Netlist {
                 }
             }
             matrix[output - 1][row] += one;
+            row += 1;
+        }
+        for &[a, tap, b] in &self.transformers {
+            for (node, turns) in [(a, one), (tap, -2.0 * one), (b, one)] {
+                if node != GROUND {
+                    matrix[row][node - 1] += turns;
+                    matrix[node - 1][row] += turns;
+                }
+            }
             row += 1;
         }
         matrix

@@ -15,8 +15,12 @@ use super::netlist::{Netlist, stamp};
 
 /// Largest voltage change of a converged iteration, volts.
 const TOLERANCE_V: f64 = 1e-9;
-/// Most iterations per step; three or four are usual.
-const ITERATIONS: usize = 100;
+/// Most iterations per step; three or four are usual. A valve's grid that is driven far into cut-off
+/// moves by a volt in each.
+const ITERATIONS: usize = 400;
+/// Longest steps of Newton's method, volts, that are tried in turn until one converges. The first
+/// nearly always does, but may jump back and forth over the bend of a valve that is driven hard.
+const LONGEST_STEPS_V: [f64; 3] = [f64::INFINITY, 20.0, 2.0];
 /// Steps in which the supplies are raised to find the operating point.
 const RAMP_STEPS: usize = 40;
 
@@ -117,6 +121,23 @@ impl DiscretizedCircuit {
         volts: &mut [f64; MAX_PORTS],
         linear: &[f64; MAX_PORTS],
     ) -> ([f64; MAX_PORTS], bool) {
+        let before = *volts;
+        for longest_v in LONGEST_STEPS_V {
+            *volts = before;
+            if self.iterate(volts, linear, longest_v) {
+                return (self.currents(volts).0, true);
+            }
+        }
+        (self.currents(volts).0, false)
+    }
+
+    /// Iterates with steps of at most `longest_v` volts; returns whether that converged.
+    fn iterate(
+        &self,
+        volts: &mut [f64; MAX_PORTS],
+        linear: &[f64; MAX_PORTS],
+        longest_v: f64,
+    ) -> bool {
         let count = self.ports.len();
         for _ in 0..ITERATIONS {
             let (currents, slopes) = self.currents(volts);
@@ -143,16 +164,17 @@ impl DiscretizedCircuit {
                 }
                 let limited = device.limited(from, to);
                 for port in 0..ports {
-                    volts[first + port] = limited[port];
+                    volts[first + port] =
+                        limited[port].clamp(from[port] - longest_v, from[port] + longest_v);
                     largest_step = largest_step.max((to[port] - from[port]).abs());
                 }
                 first += ports;
             }
             if largest_step < TOLERANCE_V {
-                return (self.currents(volts).0, true);
+                return true;
             }
         }
-        (self.currents(volts).0, false)
+        false
     }
 
     /// Returns the currents of all ports and their derivatives.

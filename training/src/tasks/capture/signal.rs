@@ -84,6 +84,13 @@ pub fn starts_with_clicks(sound: &[f32], rate_hz: f64) -> bool {
 /// Generates a signal of that many seconds.
 #[must_use]
 pub fn signal(seconds: f64) -> Vec<f32> {
+    part(seconds, 0)
+}
+
+/// Generates one of several signals of that many seconds, which differ in what is played and how loud:
+/// the next begins where the one before ended. Shorter than 10 s is too little for its sections.
+#[must_use]
+pub fn part(seconds: f64, index: usize) -> Vec<f32> {
     let samples = |seconds: f64| (seconds * f64::from(RATE)).round() as usize;
     let total = samples(seconds);
     let mut signal = vec![0.0_f32; samples(SILENCE_S)];
@@ -94,10 +101,16 @@ pub fn signal(seconds: f64) -> Vec<f32> {
     let [sweeps_s, noise_s, notes_s, chords_s] = SHARES.map(|share| share * rest);
     signal.extend(sweeps(sweeps_s));
     signal.extend(bursts(noise_s));
-    signal.extend(passages(notes_s, 1, &PASSAGE_LEVELS_DB, single_notes));
-    signal.extend(passages(chords_s, 2, &PASSAGE_LEVELS_DB, chords));
+    signal.extend(passages(
+        notes_s,
+        1,
+        index,
+        &PASSAGE_LEVELS_DB,
+        single_notes,
+    ));
+    signal.extend(passages(chords_s, 2, index, &PASSAGE_LEVELS_DB, chords));
     let left = total.saturating_sub(signal.len()) as f64 / f64::from(RATE);
-    signal.extend(passages(left, 3, &[-1.0, -8.0, -4.0, -18.0], music));
+    signal.extend(passages(left, 3, index, &[-1.0, -8.0, -4.0, -18.0], music));
     signal.resize(total, 0.0);
     signal
 }
@@ -106,7 +119,7 @@ pub fn signal(seconds: f64) -> Vec<f32> {
 /// −18 dB RMS.
 #[must_use]
 pub fn standard() -> Vec<f32> {
-    let mut playing = passages(4.0, 4, &[-1.0], music);
+    let mut playing = passages(4.0, 4, 0, &[-1.0], music);
     let gain = db_to_amplitude_f64(-18.0 - super::level::rms_db(&playing)) as f32;
     playing.iter_mut().for_each(|x| *x *= gain);
     playing
@@ -166,16 +179,18 @@ fn with_peak(passage: &[f64], level_db: f64) -> Vec<f32> {
     passage.iter().map(|x| (scale * x) as f32).collect()
 }
 
-/// Renders passages in series, cycling through the levels.
+/// Renders the passages of a part in series, cycling through the levels.
 fn passages(
     seconds: f64,
     seed: u64,
+    part: usize,
     levels_db: &[f64],
     play: fn(f64, &mut Xoshiro256PlusPlus) -> Vec<f64>,
 ) -> Vec<f32> {
     let count = (seconds / PASSAGE_S).ceil().max(1.0) as usize;
     let length_s = seconds / count as f64;
     let passage = |index: usize| {
+        let index = part * count + index;
         let mut random = Xoshiro256PlusPlus::seed_from_u64((seed << 32) + index as u64);
         with_peak(
             &play(length_s, &mut random),

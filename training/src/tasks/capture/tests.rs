@@ -258,7 +258,7 @@ fn nam_files_load_with_equal_weights_and_sound() {
 fn overdriven() -> Pair {
     let dry = signal::standard();
     let wet = circuit("overdrive")
-        .and_then(|circuit| circuit.play(&dry, f64::from(RATE)))
+        .and_then(|circuit| circuit.play(circuit.defaults(), &dry, f64::from(RATE)))
         .expect("it can be solved");
     Pair::new(dry, wet, RATE, "overdrive".into())
 }
