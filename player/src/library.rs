@@ -53,12 +53,19 @@ impl BundledModel {
             .expect("the initial model is bundled")
     }
 
-    /// Finds a bundled model by its name, whose case does not matter.
+    /// Finds a bundled model by its name; case does not matter, and hyphens may stand for spaces.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
+        let wanted = short(name.trim());
         BUNDLED
             .iter()
-            .find(|bundled| bundled.name.eq_ignore_ascii_case(name.trim()))
+            .find(|bundled| bundled.short_name() == wanted)
+    }
+
+    /// Returns the name as the command line lists it: `bass-saxophone`.
+    #[must_use]
+    pub fn short_name(&self) -> String {
+        short(self.name)
     }
 
     /// Returns the size of the model file in bytes.
@@ -78,9 +85,14 @@ impl BundledModel {
     }
 }
 
+/// Returns a name in lower case, with hyphens for spaces.
+fn short(name: &str) -> String {
+    name.to_lowercase().replace(' ', "-")
+}
+
 /// The bundled models in the order of lists: instruments from recordings, synthetic ones, captures,
 /// codecs, generators. A new instance loads its product's [`Product::initial_model`].
-pub static BUNDLED: [BundledModel; 17] = [
+pub static BUNDLED: [BundledModel; 18] = [
     BundledModel::new("Violin", include_bytes!("../../assets/models/violin.ondes")),
     BundledModel::new(
         "Saxophone",
@@ -90,6 +102,10 @@ pub static BUNDLED: [BundledModel; 17] = [
     BundledModel::new(
         "Clarinet",
         include_bytes!("../../assets/models/clarinet.ondes"),
+    ),
+    BundledModel::new(
+        "Bass saxophone",
+        include_bytes!("../../assets/models/bass-saxophone.ondes"),
     ),
     BundledModel::new(
         "Trumpet",

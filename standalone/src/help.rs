@@ -2,14 +2,11 @@
 //! models and cabinets.
 
 use ondes_player::cabinet::bundled::{self, BundledCabinet};
-use ondes_player::library::BUNDLED;
+use ondes_player::library::{BUNDLED, BundledModel};
 
 /// Returns the names of the bundled models as the command line takes them.
 pub fn model_names() -> Vec<String> {
-    BUNDLED
-        .iter()
-        .map(|bundled| bundled.name.to_lowercase())
-        .collect()
+    BUNDLED.iter().map(BundledModel::short_name).collect()
 }
 
 /// Returns the short names of the bundled cabinets.

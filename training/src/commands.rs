@@ -14,6 +14,7 @@ pub mod export;
 pub mod fit;
 pub mod folds;
 pub mod generator;
+pub mod level;
 pub mod output_options;
 pub mod prepare;
 pub mod prune;

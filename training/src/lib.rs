@@ -6,6 +6,7 @@
 //! - [`data`]: analysis of recordings, datasets and their loading. [`ondes_physical_models`]
 //!   generates recordings.
 //! - [`evaluate`]: quality on held-out recordings.
+//! - [`mod@level`]: models of one loudness.
 //! - [`compression`]: quantization, pruning and distillation.
 //! - [`compare`]: models side by side; [`report`]: charts of training logs.
 //! - [`recipe_kind`]: what a recipe trains; [`sweep`]: variations of a recipe.
@@ -21,6 +22,7 @@ pub mod compression;
 pub mod data;
 pub mod distributed;
 pub mod evaluate;
+pub mod level;
 pub mod loss;
 pub mod optimizer;
 pub mod recipe_kind;

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use commands::recipe_arguments::RecipeArguments;
 use commands::{
     audition, bench, capture, circuit, codec, compare, corpus, data, distill, evaluate, export,
-    fit, generator, prepare, prune, quantize, report, sweep,
+    fit, generator, level, prepare, prune, quantize, report, sweep,
 };
 use ondes_training::distributed::{GroupError, Membership, launch, quiet};
 use ondes_training::trainer::guard::{OutOfMemory, guarded};
@@ -63,6 +63,9 @@ enum Command {
     /// Plays the notes of recordings by MIDI, as a keyboard player would, and compares level, attack,
     /// colour and life with the recordings.
     Audition(audition::AuditionArguments),
+    /// Brings an instrument or a generator to a loudness by a gain; less if chords of eight hard notes, or
+    /// what the generator plays, would pass full scale.
+    Level(level::LevelArguments),
     /// Trains with several settings, stops those that fall behind, and prints a table.
     Sweep(sweep::SweepArguments),
     /// Compares models: size, memory, speed on this machine, and quality on held-out sound.
@@ -198,6 +201,7 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
         Command::Cabinet(options) => capture::make_cabinet(&options),
         Command::Quantize(options) => quantize::run(&options),
         Command::Audition(options) => audition::run(&options),
+        Command::Level(options) => level::run(&options),
         Command::Sweep(options) => sweep::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::Bench(options) => bench::run(&options),

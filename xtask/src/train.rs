@@ -15,7 +15,7 @@ const IOWA: &str = "the University of Iowa Musical Instrument Samples (public do
                     https://theremin.music.uiowa.edu or https://github.com/swesterfeld/spectmorph-instruments";
 
 /// Bundled instruments; each has a recipe of its name.
-const INSTRUMENTS: [Instrument; 10] = [
+const INSTRUMENTS: [Instrument; 11] = [
     Instrument {
         model: "bowed",
         sound: Sound::Corpus,
@@ -50,8 +50,19 @@ const INSTRUMENTS: [Instrument; 10] = [
          condenser microphone, soft and loud, as FLAC or WAV files",
     ),
     Instrument::recorded("violin", "violin", IOWA),
-    Instrument::recorded("cello", "cello", IOWA),
+    Instrument::recorded(
+        "cello",
+        "cello-dynamics",
+        "the Karoryfer x bigcat cello (CC0-1.0), https://github.com/sfzinstruments/karoryfer-bigcat.cello: the 136 sustained \
+         notes without vibrato, four dynamics, down and up bow, mixed to mono, as FLAC or WAV files",
+    ),
     Instrument::recorded("clarinet", "clarinet", IOWA),
+    Instrument::recorded(
+        "bass-saxophone",
+        "bass-sax",
+        "Karoryfer Bear Sax (CC0-1.0), https://github.com/sfzinstruments/karoryfer.bear-sax: the 64 sustained notes of one \
+         microphone, soft and loud, as FLAC or WAV files",
+    ),
     Instrument::recorded("trumpet", "trumpet", IOWA),
     Instrument::recorded("flute", "alto-flute", IOWA),
     Instrument::recorded(
@@ -180,7 +191,7 @@ struct Generator {
 impl Generator {
     /// Returns the commands that make it; with `steps`, those of a trial that leaves the bundled
     /// model alone.
-    fn commands(&self, steps: Option<u64>) -> anyhow::Result<[Vec<String>; 4]> {
+    fn commands(&self, steps: Option<u64>) -> anyhow::Result<[Vec<String>; 5]> {
         let Self {
             model,
             kit,
@@ -203,6 +214,7 @@ impl Generator {
             strings(&["codec", &recipe(&format!("{model}-codec"), steps)?]),
             strings(&["prior", &recipe(model, steps)?]),
             strings(&["quantize", &trained, "--bits", "16", "--out", &out]),
+            strings(&["level", &out, "--loudness", GENERATOR_LOUDNESS]),
         ])
     }
 }
@@ -244,6 +256,8 @@ const CAPTURE_EPOCHS: &str = "60";
 
 /// Loudness of the instruments at a velocity of 100, LUFS.
 const LOUDNESS: &str = "-25";
+/// Loudness of the generators, LUFS; hard strokes leave room for no more.
+const GENERATOR_LOUDNESS: &str = "-27";
 
 /// Name of the instruments' smaller size.
 const HALF: &str = "half";
@@ -317,6 +331,7 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
         let further = [
             Some(instrument.half_command(steps)),
             instrument.audition_command(steps),
+            Some(instrument.level_command(steps)),
         ];
         for command in further.into_iter().flatten() {
             ondes_train(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -363,8 +378,7 @@ impl Instrument {
         }
     }
 
-    /// Returns the command that makes an instrument of recordings play as those, and as loud as the
-    /// others.
+    /// Returns the command that makes an instrument of recordings play as those.
     fn audition_command(&self, steps: Option<u64>) -> Option<Vec<String>> {
         let Sound::Recordings { folder, .. } = self.sound else {
             return None;
@@ -380,9 +394,13 @@ impl Instrument {
             "--recipe",
             &recipe,
             "--update",
-            "--loudness",
-            LOUDNESS,
         ]))
+    }
+
+    /// Returns the command that makes it as loud as the others.
+    fn level_command(&self, steps: Option<u64>) -> Vec<String> {
+        let (_, file) = self.run(steps);
+        strings(&["level", &file, "--loudness", LOUDNESS])
     }
 
     /// Returns the command that adds the smaller size to the instrument's file; with `steps`, to
@@ -584,7 +602,7 @@ mod tests {
                 fs::read_to_string(root().join(format!("training/recipes/{name}.toml"))).unwrap()
             };
             let (codec, prior) = (read(&format!("{model}-codec")), read(model));
-            let [grooves, _, _, quantize] = generator.commands(None).unwrap();
+            let [grooves, _, _, quantize, _] = generator.commands(None).unwrap();
             let data = format!("data = \"../../{}\"\n", grooves[3]);
             assert!(codec.contains(&data) && prior.contains(&data), "{model}");
             let trained = codec

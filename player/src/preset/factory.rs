@@ -18,7 +18,7 @@ macro_rules! presets {
 }
 
 /// All factory presets: the instrument's, grouped by model, then the effect's.
-pub static FACTORY: [FactoryPreset; 47] = presets![
+pub static FACTORY: [FactoryPreset; 48] = presets![
     "open-bow",
     "soft-strings",
     "solo-bow",
@@ -38,6 +38,7 @@ pub static FACTORY: [FactoryPreset; 47] = presets![
     "cello-suite",
     "low-tide",
     "chalumeau",
+    "low-reed",
     "fanfare",
     "distant-horn",
     "alto-flute",

@@ -1,6 +1,6 @@
 //! Completions and man pages.
 
-use ondes_player::library::BUNDLED;
+use ondes_player::library::{BUNDLED, BundledModel};
 
 use crate::common::Folder;
 
@@ -83,10 +83,7 @@ fn bash_completes() {
 #[test]
 fn bundled_names_are_listed() {
     let folder = Folder::new();
-    let names: Vec<String> = BUNDLED
-        .iter()
-        .map(|bundled| bundled.name.to_lowercase())
-        .collect();
+    let names: Vec<String> = BUNDLED.iter().map(BundledModel::short_name).collect();
     let helps = ["render", "info", "bench", "import", "export", "play"]
         .map(|command| vec![command, "--help"]);
     let scripts = ["bash", "zsh", "fish"].map(|shell| vec!["completions", shell]);

@@ -1,14 +1,16 @@
-//! Levels of the bundled instruments.
+//! Levels of the bundled instruments and of the drums.
 
 use ebur128::{EbuR128, Mode};
 use ondes_engine::instrument::NATURAL_VELOCITY;
 use ondes_engine::model::{Model, file};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_tests::{SAMPLE_RATE, bundled_file};
 
 use super::playing::{play, play_stereo};
 
 /// Instruments whose notes are held.
-const HELD: [&str; 9] = [
+const HELD: [&str; 10] = [
+    "bass-saxophone",
     "bowed",
     "cello",
     "clarinet",
@@ -58,4 +60,18 @@ fn chords_of_eight_stay_below_full_scale() {
             assert!((0.1..1.0).contains(&peak), "{name}: {peak}");
         }
     }
+}
+
+#[test]
+fn drums_are_as_loud_as_instruments() {
+    let model = file::read(&bundled_file("drums")).expect("it is whole");
+    let mut pipeline =
+        Pipeline::new(&model, &PipelineOptions::default()).expect("it can be played");
+    let mut sound = vec![0.0; 20 * SAMPLE_RATE as usize];
+    pipeline.process(&[], &mut sound);
+    let mut meter = EbuR128::new(1, SAMPLE_RATE, Mode::I).expect("a rate of sound");
+    meter.add_frames_f32(&sound).expect("it is mono");
+    let loudness = meter.loudness_global().expect("it was asked for");
+    assert!((-29.0..-24.0).contains(&loudness), "{loudness} LUFS");
+    assert!(sound.iter().all(|sample| sample.abs() < 1.0));
 }

@@ -11,11 +11,10 @@ use ondes_engine::model::{Model, file};
 use ondes_training::data::playing::Playing;
 use ondes_training::data::report::DataReport;
 use ondes_training::data::{DataConfig, Dataset, Recordings, open_folder};
-use ondes_training::evaluate::audition::{Audition, adjusted, audition, levelled};
+use ondes_training::evaluate::audition::{Audition, adjusted, audition};
 use ondes_training::evaluate::feature_rate;
 use ondes_training::tasks::instrument::config::{Config, StatedPerformance};
 use ondes_training::tasks::instrument::controls::controls;
-use ondes_training::value_parser;
 
 use super::capture::write_wav;
 use super::sound_options::default_cache;
@@ -36,16 +35,6 @@ pub struct AuditionArguments {
     /// measured.
     #[arg(long, value_name = "TOML")]
     recipe: Option<PathBuf>,
-    /// Loudness of notes of the natural velocity, 100, to which the model is brought by a gain,
-    /// instead of the recorded one, LUFS; less if a chord of eight hard notes would pass full scale.
-    #[arg(
-        long,
-        value_name = "LUFS",
-        requires = "update",
-        allow_negative_numbers = true,
-        value_parser = value_parser::lufs
-    )]
-    loudness: Option<f64>,
     /// Folder for WAV files of what is played, named as the recordings.
     #[arg(long, value_name = "FOLDER")]
     sounds: Option<PathBuf>,
@@ -80,9 +69,6 @@ pub fn run(options: &AuditionArguments) -> anyhow::Result<()> {
         let stated = recipe.map(|recipe| recipe.performance).unwrap_or_default();
         model = with_measured(&model, &recordings, &stated)?;
         (model, _) = adjusted(&model, &recordings, None, may_hold)?;
-        if let Some(loudness) = options.loudness {
-            model = levelled(&model, loudness)?;
-        }
     }
     let hear = |name: &str, sound: &[f32]| {
         options.sounds.as_deref().map_or(Ok(()), |folder| {

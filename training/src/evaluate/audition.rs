@@ -8,7 +8,6 @@
 mod adjust;
 mod attacks;
 mod keyboard;
-mod level;
 mod note;
 mod text;
 
@@ -20,7 +19,6 @@ use ondes_engine::model::{Kind, Model};
 use serde::Serialize;
 
 pub use adjust::adjusted;
-pub use level::levelled;
 
 use super::nearest::nearest;
 use super::sawtooth::SawtoothBaseline;

@@ -4,9 +4,9 @@
 //! In reading order: [`signal`] generates the signal to play; [`pair`] reads signal and recording,
 //! which [`check`] checks and [`align`] aligns; [`architecture`] defines the usual networks, and
 //! [`network_source`] selects one of these or an existing model; [`knobs`] makes the device's knobs
-//! its controls, and [`knob_positions`] chooses where to record them; [`task`] trains it on [`windows`] of the pairs; [`rest`] removes its constant
-//! offset, [`measure`] measures quality, and [`nam`] exports to other players. [`config`] reads all
-//! of it from a file.
+//! its controls, and [`knob_positions`] chooses where to record them; [`task`] trains it on
+//! [`windows`] of the pairs; [`rest`] removes its constant offset, [`measure`] measures quality, and
+//! [`nam`] exports to other players. [`config`] reads all of it from a file.
 
 pub mod align;
 pub mod architecture;

@@ -1,6 +1,7 @@
 //! `ondes-train` as its user runs it.
 
 mod audition;
+mod circuit;
 mod codec;
 mod common;
 mod distributed;

@@ -141,6 +141,7 @@ fn sleeping_is_inaudible() {
         "wind",
         "plucked",
         "saxophone",
+        "bass-saxophone",
         "violin",
         "cello",
         "clarinet",
