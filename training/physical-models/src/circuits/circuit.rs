@@ -68,8 +68,7 @@ impl Circuit {
     /// from 0 to [`SCALE`].
     ///
     /// # Errors
-    /// Returns an error that lists the knobs if there is none of a name, and one that tells the range
-    /// if a position is outside.
+    /// Returns an error that lists the knobs if none has that name, or the range if one is outside.
     ///
     /// ```
     /// let circuit = ondes_physical_models::circuits::circuit("overdrive")?;

@@ -1,7 +1,7 @@
 //! Positions of knobs to capture a device at.
 
-/// Share by which positions reach beyond the ends of the knobs, where they stop: so many are at an end
-/// that a network need not guess what happens there.
+/// Share by which positions reach beyond the ends of the knobs, where they stop. A twelfth of them is
+/// at each end, so that a network learns what happens there.
 const OVERREACH: f64 = 0.1;
 /// Steps of a knob from 0 to 1.
 const STEPS: f64 = 100.0;
