@@ -297,10 +297,10 @@ macro_rules! call {
     ($functions:expr, $function:ident($object:expr $(, $argument:expr)*)) => {{
         let functions: &$crate::clap::c_interface::Functions<'_, _> = &$functions;
         functions.$function.map(
+            // SAFETY: the functions are those of the host or the framework for this object, which is
+            // alive.
             #[allow(unsafe_code, reason = "each argument is valid by its type")]
             |function| unsafe {
-                // SAFETY: the functions are those of the host or the framework for this object,
-                // which is alive.
                 function($object $(, $crate::clap::c_interface::IntoC::into_c($argument))*)
             },
         )

@@ -1,13 +1,24 @@
 //! The program's window on a display such as Xvfb; skipped without one.
 
 use std::collections::HashSet;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{AtomEnum, ConnectionExt, ImageFormat};
 use x11rb::rust_connection::RustConnection;
 
 use super::server::{Server, alone, wait_until};
+
+/// The app. It is killed if the test fails: it would hold the output of the tests open.
+struct App(Child);
+
+impl Drop for App {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// Finds a window by title below `parent`, at any depth.
 fn find(connection: &RustConnection, parent: u32, title: &str) -> Option<u32> {
@@ -66,13 +77,13 @@ fn the_window_opens_and_a_signal_closes_it() {
         app.args(["--default-signal", env!("CARGO_BIN_EXE_ondes")]);
         app.env("ONDES_CONFIG", folder.path())
             .env_remove("WAYLAND_DISPLAY");
-        let mut app = app.stdin(Stdio::null()).spawn().unwrap();
+        let mut app = App(app.stdin(Stdio::null()).spawn().unwrap());
         let (connection, screen) = x11rb::connect(None).expect("the display answers");
         let root = connection.setup().roots[screen].root;
         let drawn =
             || colours(&connection, find(&connection, root, "Ondes")?).filter(|count| *count > 50);
         wait_until("the window is drawn", || {
-            assert_eq!(app.try_wait().unwrap(), None, "it has ended");
+            assert_eq!(app.0.try_wait().unwrap(), None, "it has ended");
             drawn().is_some()
         });
         let (client, _) =
@@ -84,14 +95,14 @@ fn the_window_opens_and_a_signal_closes_it() {
         });
         assert!(
             Command::new("kill")
-                .arg(app.id().to_string())
+                .arg(app.0.id().to_string())
                 .status()
                 .unwrap()
                 .success()
         );
         let mut end = None;
         wait_until("it has ended", || {
-            end = app.try_wait().unwrap();
+            end = app.0.try_wait().unwrap();
             end.is_some()
         });
         // Exits as after closing the window, not by the signal.
