@@ -6,6 +6,7 @@
 //! frame of input. Weights have PyTorch's layouts.
 
 mod activation;
+mod analysis;
 mod attention;
 mod cells;
 mod codes;
@@ -25,6 +26,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use activation::Affine;
+pub use analysis::Pitch;
 pub use attention::Attention;
 pub use codes::{CodeSum, NearestCodes};
 pub use convolution::{Conv1d, ConvTranspose1d};
@@ -117,6 +119,8 @@ pub enum Op {
     FilteredNoise,
     /// Convolution with a learnt impulse response.
     Convolve(Convolve),
+    /// Pitch of a sound.
+    Pitch(Pitch),
     /// Activation without weights. Its tag in model files is that of the activation, such as
     /// `tanh`.
     #[serde(skip)]
@@ -124,7 +128,9 @@ pub enum Op {
 }
 
 /// Functions of TorchScript that ops call.
-pub(crate) const TORCHSCRIPT_FUNCTIONS: [Function; 8] = [
+pub(crate) const TORCHSCRIPT_FUNCTIONS: [Function; 10] = [
+    analysis::PITCH,
+    analysis::PITCH_PERIODS,
     attention::ATTENTION,
     codes::CODE_SUM,
     codes::NEAREST_CODES,
@@ -169,6 +175,7 @@ impl Op {
             Self::Harmonic => &synthesis::Harmonic,
             Self::FilteredNoise => &synthesis::FilteredNoise,
             Self::Convolve(op) => op,
+            Self::Pitch(op) => op,
             Self::Activation(activation) => activation,
         }
     }
@@ -273,6 +280,7 @@ from_parameters!(
     DrawCategories,
     Affine,
     Convolve,
+    Pitch,
     Activation,
 );
 

@@ -12,7 +12,7 @@ use crate::tasks::instrument::config::Config;
 /// Fields that only the recipe of a codec has, by table.
 const CODEC_FIELDS: [(&str, &[&str]); 2] = [
     ("network", &["bands", "channels", "ratios", "latents"]),
-    ("loss", &["information", "pitch", "tones", "free_nats"]),
+    ("loss", &["information", "free_nats"]),
 ];
 
 /// Kind of a recipe.

@@ -6,10 +6,15 @@
 //! The pairs of every τ are symmetric about the middle of the window, so the estimate refers to one
 //! instant. The numerator takes one forward and one inverse FFT.
 //!
-//! Three additions to the paper: the sound is smoothed first, so that a parabola fits the peaks
-//! even at 2 kHz; the period is refined at its multiples, which divides the interpolation error;
-//! and between octaves that fit about equally well, the one near the last confident pitch is
-//! chosen.
+//! Four additions to the paper: the sound is smoothed first, so that a parabola fits the peaks even
+//! at 2 kHz; the period is refined at its multiples, which divides the interpolation error; between
+//! octaves that fit about equally well, the one near the last confident pitch is chosen; and a
+//! period must show in the flattened spectrum as well.
+//!
+//! One strong partial, such as the fifth of a bassoon, has nearly all of the power, and so its
+//! period nearly the height of the true one. In the correlation of a flattened spectrum (T. Tolonen
+//! and M. Karjalainen, "A computationally efficient multipitch analysis model", IEEE Trans. Speech
+//! and Audio Processing 8(6), 2000) the other partials speak against it.
 //!
 //! The window blurs a vibrato by several cents, so it only decides whether there is a pitch and
 //! roughly which; `refiner` then measures it over a shorter stretch about the frame's instant.
@@ -20,7 +25,7 @@
 
 mod refiner;
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use realfft::num_complex::Complex;
@@ -28,10 +33,13 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
 use refiner::Refiner;
 
-/// Lowest and highest frequency of the search, Hz; covers tones from 55 Hz to 2 kHz with vibrato.
-const SEARCH_HZ: (f64, f64) = (50.0, 2200.0);
-/// Half the window, s: 1024 samples at 48 kHz. At the longest period, 20 ms, more than one period
-/// of pairs remains.
+/// Lowest and highest frequency of the search, Hz; covers tones from the lowest of a double bass to
+/// 2 kHz with vibrato.
+const SEARCH_HZ: (f64, f64) = (40.0, 2200.0);
+/// Lowest and highest sample rate, Hz.
+const SAMPLE_RATES: (f64, f64) = (8_000.0, 768_000.0);
+/// Half the window, s: 1024 samples at 48 kHz. At the longest period, 25 ms, pairs over 18 ms
+/// remain.
 const HALF_WINDOW_S: f64 = 1024.0 / 48_000.0;
 /// Half the window about the instant with low latency, s: 509 samples at 48 kHz. With the smoothing
 /// it looks as far ahead as [`super::loudness`].
@@ -49,6 +57,12 @@ const HIGH_PASS_HZ: f64 = 20.0;
 /// Height relative to the highest peak from which the first peak is the period (k of the paper,
 /// there 0.8 to 1).
 const PEAK_THRESHOLD: f32 = 0.9;
+/// Height in the flattened correlation from which a peak is a period, relative to the highest of
+/// those from [`PEAK_THRESHOLD`] on. At the period of a partial that is no fundamental it is lower.
+const FLAT_THRESHOLD: f32 = 0.6;
+/// Power relative to the strongest bin below which a bin is left out of the flattened spectrum:
+/// there it is noise.
+const FLAT_FLOOR: f32 = 1e-4;
 /// Tolerance in height for a peak that continues the last confident pitch.
 const CONTINUITY: f32 = 0.05;
 /// Distance in semitones within which a peak continues the last confident pitch; more than any
@@ -82,12 +96,26 @@ pub struct PitchFrame {
 struct Peak {
     lag: f32,
     height: f32,
+    /// True unless the flattened correlation speaks against it.
+    is_period: bool,
+}
+
+/// Windows of a tracker, for another implementation of it. Lengths are in samples.
+pub(crate) struct PitchWindows {
+    /// Smoothing filter.
+    pub taps: Vec<f32>,
+    /// Whole window.
+    pub window: usize,
+    /// Newest part of it that decides with low latency.
+    pub short: Option<usize>,
+    /// Periods that are searched.
+    pub lags: RangeInclusive<usize>,
 }
 
 /// Pitch of a monophonic sound, one frame per hop.
 ///
 /// Frame `i` is centred on sample `i * hop` of the input; before the first sample there is silence.
-/// Works from 55 Hz to 2 kHz at sample rates from 16 kHz.
+/// Works from 41 Hz to 2 kHz at sample rates from 16 kHz.
 ///
 /// # Examples
 /// ```
@@ -104,7 +132,8 @@ pub struct PitchTracker {
     sample_rate: f64,
     hop: usize,
     latency: usize,
-    /// Samples until the next frame.
+    /// Samples until the first frame after a reset, and until the next.
+    first_frame: usize,
     until_frame: usize,
     conditioner: Conditioner,
     /// The last samples, stored twice, so that the window starting at `position` is contiguous.
@@ -141,10 +170,25 @@ impl PitchTracker {
         Self::with_short_window(sample_rate, hop, Some(SHORT_HALF_WINDOW_S))
     }
 
+    /// Creates a tracker of low latency that emits each frame with the last sample of a hop, about
+    /// the instant [`latency`](Self::latency) samples before; the first frames tell of the silence
+    /// before the sound. Any sample rate is used as the nearest that is allowed.
+    ///
+    /// # Panics
+    ///
+    /// If `hop` is 0.
+    pub fn in_step(sample_rate: f64, hop: usize) -> Self {
+        let rate = sample_rate.clamp(SAMPLE_RATES.0, SAMPLE_RATES.1);
+        let mut tracker = Self::low_latency(rate, hop);
+        tracker.first_frame = hop;
+        tracker.reset();
+        tracker
+    }
+
     fn with_short_window(sample_rate: f64, hop: usize, short_half_s: Option<f64>) -> Self {
         assert!(hop > 0, "hop must be at least 1");
         assert!(
-            (8_000.0..=768_000.0).contains(&sample_rate),
+            (SAMPLE_RATES.0..=SAMPLE_RATES.1).contains(&sample_rate),
             "sample rate out of range: {sample_rate}"
         );
         let half = |seconds: f64| (seconds * sample_rate).round() as usize;
@@ -161,6 +205,7 @@ impl PitchTracker {
             sample_rate,
             hop,
             latency,
+            first_frame: latency,
             until_frame: latency,
             ring: vec![0.0; 2 * window],
             position: 0,
@@ -178,6 +223,16 @@ impl PitchTracker {
     /// Returns the latency in samples: frame `i` is emitted with sample `i * hop + latency - 1`.
     pub fn latency(&self) -> usize {
         self.latency
+    }
+
+    /// Returns what the tracker measures over.
+    pub(crate) fn windows(&self) -> PitchWindows {
+        PitchWindows {
+            taps: self.conditioner.taps.clone(),
+            window: self.correlator.window,
+            short: self.short.as_ref().map(|short| short.window),
+            lags: self.correlator.min_lag..=self.correlator.nsdf.len() - 2,
+        }
     }
 
     /// Returns the samples per hop.
@@ -206,7 +261,7 @@ impl PitchTracker {
 
     /// Clears all state.
     pub fn reset(&mut self) {
-        self.until_frame = self.latency;
+        self.until_frame = self.first_frame;
         self.conditioner.reset();
         self.ring.fill(0.0);
         self.position = 0;
@@ -341,30 +396,46 @@ fn interpolate(nsdf: &[f32], lag: usize) -> Peak {
         return Peak {
             lag: lag as f32,
             height: at,
+            is_period: true,
         };
     }
     let offset = (0.5 * (before - after) / curvature).clamp(-0.5, 0.5);
     Peak {
         lag: lag as f32 + offset,
         height: at - 0.25 * (before - after) * offset,
+        is_period: true,
     }
+}
+
+/// Raises the powers of bins to the power of 5/16.
+fn flatten(spectrum: &[Complex<f32>], flat: &mut [Complex<f32>]) {
+    let strongest = spectrum.iter().map(|bin| bin.re).fold(0.0, f32::max);
+    for (bin, flat) in spectrum.iter().zip(flat) {
+        let heard = if bin.re < FLAT_FLOOR * strongest {
+            0.0
+        } else {
+            bin.re
+        };
+        let fourth_root = heard.sqrt().sqrt();
+        *flat = Complex::new(fourth_root * fourth_root.sqrt().sqrt(), 0.0);
+    }
+}
+
+fn highest(peaks: &[Peak]) -> f32 {
+    peaks.iter().map(|peak| peak.height).fold(0.0, f32::max)
 }
 
 /// Returns the peak of the period: the first that is nearly as high as the highest, unless one near
 /// `last_lag` fits better.
 fn choose(peaks: &[Peak], last_lag: Option<f32>) -> Option<Peak> {
-    let highest = peaks.iter().map(|peak| peak.height).fold(0.0, f32::max);
+    let highest = highest(peaks);
     let carries_on = |peak: &Peak| {
         last_lag.is_some_and(|last| distance_semitones(peak.lag, last) <= CONTINUITY_SEMITONES)
     };
     let threshold = PEAK_THRESHOLD * highest;
     let first = *peaks.iter().find(|peak| {
-        peak.height
-            >= if carries_on(peak) {
-                threshold - CONTINUITY
-            } else {
-                threshold
-            }
+        let tolerance = if carries_on(peak) { CONTINUITY } else { 0.0 };
+        peak.is_period && peak.height >= threshold - tolerance
     })?;
     // After a leap to the octave above, the old period still fits, but no better: the leap is
     // accepted. If the old period is clearly better, the shorter one is only a strong harmonic.
@@ -485,6 +556,8 @@ struct Correlator {
     spectrum: Vec<Complex<f32>>,
     scratch: Vec<Complex<f32>>,
     correlation: Vec<f32>,
+    flat_spectrum: Vec<Complex<f32>>,
+    flat_correlation: Vec<f32>,
     /// NSDF, `[lag]`, from 0 to one more than the longest period.
     nsdf: Vec<f32>,
     /// Squares of the window's samples, which the forward transform overwrites.
@@ -498,14 +571,13 @@ impl Correlator {
     /// Creates a correlator for periods of `range` samples.
     fn new(window: usize, range: Range<usize>) -> Self {
         let lags = range.end + 2;
-        // Long enough that no lag of interest wraps around: the next power of two, or three times
-        // one if that is smaller.
+        // Long enough that no lag of interest wraps around, and a product of small primes.
         let power = (window + lags).next_power_of_two();
-        let length = if power / 4 * 3 >= window + lags {
-            power / 4 * 3
-        } else {
-            power
-        };
+        let length = [9, 10, 12, 15, 16]
+            .map(|sixteenths| power / 16 * sixteenths)
+            .into_iter()
+            .find(|&length| length >= window + lags)
+            .unwrap_or(power);
         let mut planner = RealFftPlanner::new();
         let forward = planner.plan_fft_forward(length);
         let inverse = planner.plan_fft_inverse(length);
@@ -516,6 +588,8 @@ impl Correlator {
             spectrum: forward.make_output_vec(),
             scratch: vec![Complex::default(); scratch],
             correlation: inverse.make_output_vec(),
+            flat_spectrum: forward.make_output_vec(),
+            flat_correlation: inverse.make_output_vec(),
             nsdf: vec![0.0; lags],
             squares: vec![0.0; window],
             min_lag: range.start,
@@ -537,12 +611,29 @@ impl Correlator {
             return None;
         }
         find_peaks(&self.nsdf, self.min_lag, &mut self.peaks);
+        self.test_periods();
         let peak = choose(&self.peaks, near)?;
         let lag = refine(&self.nsdf, peak, self.window / REFINE_PART);
         Some(Estimate {
             lag,
             confidence: peak.height.clamp(0.0, 1.0),
         })
+    }
+
+    /// Marks the peaks whose partials have too little of the flattened spectrum.
+    fn test_periods(&mut self) {
+        let flat = &self.flat_correlation;
+        let threshold = PEAK_THRESHOLD * highest(&self.peaks);
+        let height = |peak: &Peak| {
+            let lag = peak.lag.round() as usize;
+            let around = &flat[lag - 1..=lag + 1];
+            around.iter().copied().fold(0.0, f32::max)
+        };
+        let candidates = self.peaks.iter().filter(|peak| peak.height >= threshold);
+        let least = FLAT_THRESHOLD * candidates.map(height).fold(0.0, f32::max);
+        for peak in &mut self.peaks {
+            peak.is_period = height(peak) >= least;
+        }
     }
 
     /// Computes the NSDF of a window; returns false if it is silent.
@@ -564,18 +655,27 @@ impl Correlator {
         for bin in &mut self.spectrum {
             *bin = Complex::new(bin.norm_sqr(), 0.0);
         }
-        self.inverse
-            .process_with_scratch(&mut self.spectrum, &mut self.correlation, &mut self.scratch)
-            .expect("the buffers were made by the plan, and a power spectrum is real at both ends");
+        flatten(&self.spectrum, &mut self.flat_spectrum);
+        for (spectrum, correlation) in [
+            (&mut self.spectrum, &mut self.correlation),
+            (&mut self.flat_spectrum, &mut self.flat_correlation),
+        ] {
+            self.inverse
+                .process_with_scratch(spectrum, correlation, &mut self.scratch)
+                .expect(
+                    "the buffers were made by the plan, and a power spectrum is real at both ends",
+                );
+        }
         let scale = 2.0 / self.correlation.len() as f64;
-        // No lag reaches half the window, so every sample is in a pair and this never falls below
-        // the energy.
         let mut norm = 2.0 * energy;
         for (lag, nsdf) in self.nsdf.iter_mut().enumerate() {
             // Each further lag loses the pairs of the first and the last sample.
             if lag > 0 {
                 norm -= f64::from(self.squares[lag - 1]) + f64::from(self.squares[window - lag]);
             }
+            // Beyond half the window, the samples in its middle are in no pair, and may be all there
+            // is.
+            let norm = norm.max(0.5 * energy);
             *nsdf = (scale * f64::from(self.correlation[lag]) / norm) as f32;
         }
         true

@@ -144,7 +144,7 @@ pub enum Memory {
     },
     /// Frames of keys and of values.
     Attended(usize),
-    /// Phases or tails of generated sound.
+    /// Phases or tails of generated sound, or sound that is analysed.
     Sound,
 }
 

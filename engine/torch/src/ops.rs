@@ -2,6 +2,7 @@
 //! `[batch, channels, frames]`.
 
 mod activation;
+mod analysis;
 pub(crate) mod attention;
 mod codes;
 pub(crate) mod convolution;
@@ -82,5 +83,6 @@ pub(crate) fn compute<'w>(
         Op::Convolve(_) => in_f32([x, weight("impulse")], |[x, impulse]| {
             synthesis::convolve(&x, &impulse)
         }),
+        Op::Pitch(op) => analysis::pitch(x, op.hop, sample_rate),
     }
 }

@@ -31,7 +31,7 @@ impl StreamingGraph {
     /// kind and device of `weights`.
     ///
     /// # Errors
-    /// Returns [`ModelError::Node`] for an oscillator or filtered noise, which only the native
+    /// Returns [`ModelError::Node`] for an oscillator, filtered noise or a pitch, which only the native
     /// executor runs block by block.
     pub fn new(
         method: &Method,
@@ -46,7 +46,7 @@ impl StreamingGraph {
         let mut initial_states = Vec::new();
         for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
             let reason =
-                "generates sound, which libtorch cannot do block by block; use the native executor"
+                "makes or hears sound, which libtorch cannot do block by block; use the native executor"
                     .to_owned();
             let error = || ModelError::Node {
                 method: method.name.clone(),

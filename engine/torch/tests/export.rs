@@ -9,13 +9,13 @@ use ondes_engine::model::{
 };
 use ondes_engine::ops::{
     Affine, Attention, CodeSum, Conv1d, ConvTranspose1d, Convolve, Delay, Gru, Interleave, Latency,
-    Linear, Lstm, NearestCodes, Noise, Prelu, ShapedNoise, Split,
+    Linear, Lstm, NearestCodes, Noise, Pitch, Prelu, ShapedNoise, Split,
 };
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, build_playable};
 use ondes_engine::torch;
 use ondes_tests::audio_models::{method, sound, untrained_codec, untrained_effect, whole};
 use ondes_tests::{
-    bundled_file, model, node, port, random_splits, seeded_rng, single_node_method,
+    SAMPLE_RATE, bundled_file, model, node, port, random_splits, seeded_rng, single_node_method,
     untrained_instrument,
 };
 use ondes_training::tasks::codec::config::CodecConfig;
@@ -362,6 +362,56 @@ fn oscillators_continue() {
     );
     let error = relative_rms(&output, &expected);
     assert!(error <= TOLERANCE, "{error:e}");
+}
+
+/// Steady tones, one of them with a strong fifth partial, and silence, in which the last pitch stays.
+#[test]
+fn pitches_are_near() {
+    let (hop, rate) = (256, SAMPLE_RATE as f32);
+    let heard = single_node_method(Op::Pitch(Pitch { hop }), &x(1), hop);
+    let heard = model(Kind::Effect, vec![heard], 1);
+    for (hertz, levels) in [
+        (60.0, [1.0, 0.8, 0.6, 0.5, 0.4]),
+        (104.0, [0.2, 0.2, 0.2, 0.2, 1.0]),
+        (440.0, [1.0, 0.5, 0.0, 0.2, 0.0]),
+        (1_730.0, [1.0, 0.0, 0.0, 0.0, 0.0]),
+    ] {
+        let sample = |n: usize| -> f32 {
+            let partial = |(index, level): (usize, f32)| {
+                let cycles = (index + 1) as f32 * hertz * n as f32 / rate;
+                0.2 * level * (std::f32::consts::TAU * cycles.fract()).sin()
+            };
+            levels.into_iter().enumerate().map(partial).sum()
+        };
+        let sound: Vec<f32> = (0..64 * hop)
+            .map(|n| if n < 48 * hop { sample(n) } else { 0.0 })
+            .collect();
+        let expected = whole(&heard, "forward", &[&sound]);
+        let pieces: Vec<usize> = random_splits(5, 64, 9)
+            .iter()
+            .map(|&blocks| blocks * hop)
+            .collect();
+        let (output, difference) = run(&load(&heard), "forward", 1, &sound, 3, &pieces);
+        let truth = 69.0 + 12.0 * (hertz / 440.0).log2();
+        for frames in [&expected[12..], &output[12..]] {
+            for (at, pitch) in frames[..36].iter().enumerate() {
+                assert!(
+                    (pitch - truth).abs() < 0.1,
+                    "{hertz} Hz, {at}: {pitch} of {truth}"
+                );
+            }
+            let silent = &frames[46..];
+            assert!(
+                silent.iter().all(|pitch| *pitch == silent[0]),
+                "{hertz} Hz: {silent:?}"
+            );
+        }
+        let steady = max_difference(&output[12..46], &expected[12..46]);
+        assert!(
+            steady < 0.05 && difference < 1e-4,
+            "{hertz} Hz: {steady} semitones"
+        );
+    }
 }
 
 #[test]

@@ -9,8 +9,8 @@ use ondes_engine::model::{Activation, Distribution, Kind, Method, Model, Op, Por
 use ondes_engine::native::Executor;
 use ondes_engine::ops::{
     Affine, Attention, CodeSum, Conv1d, ConvTranspose1d, Convolve, Delay, DrawCategories,
-    DrawMixture, Gru, Interleave, Latency, Linear, Lstm, NearestCodes, Noise, Prelu, ShapedNoise,
-    Split,
+    DrawMixture, Gru, Interleave, Latency, Linear, Lstm, NearestCodes, Noise, Pitch, Prelu,
+    ShapedNoise, Split,
 };
 use ondes_tests::audio_models::method;
 use ondes_tests::{model, node, port, seeded_rng, single_node_method};
@@ -369,6 +369,7 @@ fn synthesis_agrees() {
         0.0..1.0,
     );
     check(Op::Convolve(Convolve { taps: 1000 }), &x(1), 192, -1.0..1.0);
+    check(Op::Pitch(Pitch { hop: 96 }), &x(1), 192, -1.0..1.0);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use ondes_engine::model::{
 use ondes_engine::native::Executor;
 use ondes_engine::ops::{
     Affine, Attention, CodeSum, Conv1d, ConvTranspose1d, Convolve, Delay, DrawCategories,
-    DrawMixture, Gru, Interleave, Latency, Linear, Lstm, NearestCodes, Noise, Prelu, ShapedNoise,
-    Split,
+    DrawMixture, Gru, Interleave, Latency, Linear, Lstm, NearestCodes, Noise, Pitch, Prelu,
+    ShapedNoise, Split,
 };
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
 use ondes_tests::audio_models::{sound, untrained_codec, untrained_effect};
@@ -27,7 +27,10 @@ use rand::RngExt;
 fn check_layer(op: Op, inputs: &[Port], block: usize) {
     let label = format!("{op:?}");
     for warm_up in [0, 3 * block - 1] {
-        let starts_cold = matches!(op, Op::Harmonic | Op::Convolve(_) | Op::Attention(_));
+        let starts_cold = matches!(
+            op,
+            Op::Harmonic | Op::Convolve(_) | Op::Attention(_) | Op::Pitch(_)
+        );
         if warm_up == 0 || !starts_cold {
             check_method(
                 &label,
@@ -267,6 +270,7 @@ fn every_layer_streams() {
     ];
     check_layer(Op::Harmonic, &bank, 64);
     check_layer(Op::Convolve(Convolve { taps: 700 }), &x(1, 1), 64);
+    check_layer(Op::Pitch(Pitch { hop: 64 }), &x(1, 1), 128);
 }
 
 #[test]

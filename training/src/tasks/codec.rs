@@ -3,7 +3,7 @@
 //!
 //! After Caillon & Esling, "RAVE", arXiv:2111.05011, made small: filters that only look back, a
 //! short filter bank, and a hop of a few milliseconds. [`network`] builds the graph on a
-//! [`filter_bank`], [`task`] trains it on [`rows`] with the [`loss`], and [`principal`] orders the
+//! [`filter_bank`], [`task`] trains it with the [`loss`], and [`principal`] orders the
 //! latents when training has ended.
 
 pub mod config;
@@ -12,11 +12,9 @@ pub mod filter_bank;
 pub mod loss;
 pub mod network;
 pub mod principal;
-pub mod rows;
 pub mod task;
 #[cfg(test)]
 mod tests;
-pub mod tones;
 
 pub use config::CodecConfig;
 pub use task::CodecTask;

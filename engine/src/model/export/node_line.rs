@@ -33,7 +33,7 @@ impl Function {
 const FUNCTIONS: [Function; 4] = [WITH_PAST, ROWS, SET_ROWS, SPREAD];
 
 /// Returns the input behind the frames before it, and keeps as many for the next call.
-const WITH_PAST: Function = Function {
+pub(crate) const WITH_PAST: Function = Function {
     signature: "with_past(x: Tensor, state: Tensor) -> Tensor",
     body: "\
 past = torch.slice(state, 0, 0, torch.size(x, 0))
@@ -250,6 +250,11 @@ impl<'l> NodeLine<'l, '_> {
 
     pub fn call(&mut self, function: Function, arguments: &[&str]) -> String {
         self.writer.call(function, arguments)
+    }
+
+    /// Adds a function that others call.
+    pub fn need(&mut self, function: Function) {
+        self.writer.functions.insert(function);
     }
 
     /// Returns weights of the node.

@@ -180,11 +180,6 @@ pub struct CodecLossConfig {
     /// Weight of the information in the latents, nats (Kullback-Leibler divergence from a normal
     /// distribution). Much of it makes latents smooth; too much makes them empty.
     pub information: f64,
-    /// Weight of the pitch that the encoder hears: nats of the semitone, and distance in semitones.
-    pub pitch: f64,
-    /// Weight of the pitch that the encoder hears in tones of random timbre, beside that in the
-    /// recordings; 0 for none.
-    pub tones: f64,
     /// Information of each latent that is not penalised, mean nats over the frames of a crop (free
     /// bits: Kingma et al., NeurIPS 2016).
     pub free_nats: f64,
@@ -195,8 +190,6 @@ impl Default for CodecLossConfig {
         Self {
             loudness: 0.5,
             information: 1e-3,
-            pitch: 0.3,
-            tones: 0.3,
             free_nats: 0.25,
         }
     }
@@ -207,8 +200,6 @@ impl CodecLossConfig {
         let weights = [
             ("loudness", self.loudness),
             ("information", self.information),
-            ("pitch", self.pitch),
-            ("tones", self.tones),
             ("free_nats", self.free_nats),
         ];
         for (name, weight) in weights {

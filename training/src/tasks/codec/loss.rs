@@ -1,10 +1,9 @@
-//! Loss of a codec: the distance of the sound in spectra and loudness, the information in the
-//! latents, and the distance of the pitch that the encoder hears.
+//! Loss of a codec: the distance of the sound in spectra and loudness, and the information in the
+//! latents.
 
 use tch::{Device, Kind, Tensor};
 
 use super::config::CodecLossConfig;
-use super::network::{LOWEST_PITCH, PITCHES, REFERENCE_PITCH};
 use crate::loss::{Loss, LoudnessDistance, SpectralDistance};
 
 /// Window lengths of the spectral distance, samples (Caillon & Esling, arXiv:2111.05011). Short
@@ -39,41 +38,6 @@ impl LatentDistribution {
     pub fn nats(&self) -> Tensor {
         let nats = (self.mean.square() + self.log_variance.exp() - 1.0 - &self.log_variance) * 0.5;
         nats.mean_dim(2, false, Kind::Float)
-    }
-}
-
-/// Pitch that an encoder hears, and the true one.
-pub struct HeardPitch {
-    /// Probability of each semitone, `[batch, pitch, frame]`.
-    pub probabilities: Tensor,
-    /// Their mean, octaves above [`REFERENCE_PITCH`], `[batch, 1, frame]`.
-    pub octaves: Tensor,
-    /// True pitch, semitones, `[batch, 1, frame]`.
-    pub semitones: Tensor,
-    /// Weight of each frame, 0 for those in which no pitch can be heard, `[batch, 1, frame]`.
-    pub weight: Tensor,
-}
-
-impl HeardPitch {
-    /// Returns the true pitch as the encoder would tell it, octaves above [`REFERENCE_PITCH`],
-    /// `[batch, 1, frame]`.
-    pub fn true_octaves(&self) -> Tensor {
-        (&self.semitones - f64::from(REFERENCE_PITCH)) / 12.0
-    }
-
-    /// Returns the distance from the true pitch: that of the mean in semitones, and the nats of the
-    /// two nearest semitones, which share the true pitch. It is the mean over all frames, with a
-    /// pitch or without, so that the parts of a batch add up to the whole.
-    pub fn distance(&self) -> Tensor {
-        let far = (&self.octaves * 12.0 + f64::from(REFERENCE_PITCH) - &self.semitones).abs();
-        let position =
-            (&self.semitones - LOWEST_PITCH as f64).clamp(0.0, (PITCHES - 1) as f64 - 1e-3);
-        let (below, share) = (position.floor(), position.frac());
-        let index = below.to_kind(Kind::Int64);
-        let nats = |index: &Tensor| -(self.probabilities.gather(1, index, false) + 1e-7).log();
-        let nats = nats(&index) * (1.0 - &share) + nats(&(index + 1)) * share;
-        let weighted: Tensor = (nats + far) * &self.weight;
-        weighted.mean(Kind::Float)
     }
 }
 
@@ -118,12 +82,7 @@ impl CodecLoss {
     }
 
     /// Adds what the latents cost.
-    pub fn add_latents(
-        &self,
-        loss: &mut Loss,
-        latents: &LatentDistribution,
-        pitch: Option<&HeardPitch>,
-    ) {
+    pub fn add_latents(&self, loss: &mut Loss, latents: &LatentDistribution) {
         let nats = latents
             .nats()
             .clamp_min(self.config.free_nats)
@@ -132,13 +91,5 @@ impl CodecLoss {
             "information",
             nats.sum(Kind::Float) * self.config.information,
         );
-        if let Some(pitch) = pitch {
-            loss.add("pitch", pitch.distance() * self.config.pitch);
-        }
-    }
-
-    /// Adds the loss of the pitch in [tones](super::tones).
-    pub fn add_tones(&self, loss: &mut Loss, heard: &HeardPitch) {
-        loss.add("tones", heard.distance() * self.config.tones);
     }
 }

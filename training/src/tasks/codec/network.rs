@@ -10,7 +10,7 @@ use ondes_engine::model::{
     Port, Tensor, Weights,
 };
 use ondes_engine::ops::{
-    Conv1d, ConvTranspose1d, Delay, Interleave, Latency, Noise, ShapedNoise, Split,
+    Conv1d, ConvTranspose1d, Delay, Interleave, Latency, Noise, Pitch, ShapedNoise, Split,
 };
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -27,21 +27,17 @@ pub const DISTRIBUTION: &str = "encoder.distribution";
 pub const DRAW: &str = "encoder.draw";
 /// Node of an encoder that outputs the latents without the pitch.
 pub const MEANS: &str = "encoder.means";
-/// Node of an encoder that outputs the probability of each semitone from [`LOWEST_PITCH`] on.
-pub const PITCH_PROBABILITIES: &str = "encoder.pitch.probabilities";
+/// Node of an encoder that outputs the pitch, semitones.
+const SEMITONES: &str = "encoder.semitones";
 /// Node of an encoder that outputs the pitch, octaves above [`REFERENCE_PITCH`].
-pub const PITCH: &str = "pitch_scale.mean";
+const PITCH: &str = "encoder.pitch";
 /// First node of the decoder.
 pub const DECODER_INPUT: &str = "decoder.input";
 /// Prefixes of weights that are not learnt: of the filter bank, and of the scale of the pitch.
 pub const FIXED: [&str; 2] = ["filter_bank", "pitch_scale"];
 
-/// Lowest pitch that an encoder hears, semitones: 33 Hz.
-pub const LOWEST_PITCH: usize = 24;
-/// Pitches that an encoder hears, a semitone apart, up to 4.2 kHz.
-pub const PITCHES: usize = 85;
 /// Pitch whose latent is 0, semitones.
-pub const REFERENCE_PITCH: f32 = 69.0;
+const REFERENCE_PITCH: f32 = 69.0;
 /// Latent of the pitch for each semitone.
 const OCTAVES_PER_SEMITONE: f32 = 1.0 / 12.0;
 
@@ -164,15 +160,14 @@ pub fn showing(method: &Method, nodes: &[&str]) -> Result<Method, ModelError> {
     })
 }
 
-/// Returns the encoder as it is trained: it shows distribution and normal noise, and if it hears
-/// the pitch, the probabilities of the semitones and their mean.
+/// Returns the part of the encoder that is trained: it shows distribution and normal noise.
 ///
 /// # Errors
 /// Returns an error if the model is no codec of [`untrained`].
 pub fn training_encoder(model: &Model) -> Result<Method, ModelError> {
     let mut encode = model.method("encode")?.clone();
-    let hears_pitch = encode.nodes.iter().any(|node| node.name == PITCH);
-    let latents = encode.outputs[0].channels - usize::from(hears_pitch);
+    let is_heard = encode.nodes.iter().any(|node| node.name == PITCH);
+    let latents = encode.outputs[0].channels - usize::from(is_heard);
     let noise = Op::Noise(Noise {
         channels: latents,
         distribution: Distribution::Normal,
@@ -183,17 +178,16 @@ pub fn training_encoder(model: &Model) -> Result<Method, ModelError> {
         inputs: vec![DISTRIBUTION.into()],
         op: noise,
     });
-    let shown = [DISTRIBUTION, DRAW, PITCH_PROBABILITIES, PITCH];
-    showing(&encode, if hears_pitch { &shown } else { &shown[..2] })
+    let mut trained = showing(&encode, &[DISTRIBUTION, DRAW])?;
+    let others = [SEMITONES, PITCH, LATENTS];
+    trained.nodes.retain(|node| !others.contains(&&*node.name));
+    Ok(trained)
 }
 
-/// Returns the part of an encoder that hears the pitch: the probabilities of the semitones, and
-/// their mean.
-///
-/// # Errors
-/// Returns an error if the model hears no pitch.
-pub fn pitch_encoder(model: &Model) -> Result<Method, ModelError> {
-    showing(model.method("encode")?, &[PITCH_PROBABILITIES, PITCH])
+/// Returns pitches as they are among the latents, from semitones.
+#[must_use]
+pub fn octaves(semitones: &tch::Tensor) -> tch::Tensor {
+    (semitones - f64::from(REFERENCE_PITCH)) * f64::from(OCTAVES_PER_SEMITONE)
 }
 
 fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
@@ -224,9 +218,10 @@ fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     let distribution = graph.convolution(DISTRIBUTION, &active, 2 * network.latents, KERNEL, 1);
     let mut latents = vec![graph.split(MEANS, &distribution, 0, network.latents)];
     if network.harmonics > 0 {
-        let evidence = graph.convolution("encoder.pitch", &active, PITCHES, KERNEL, 1);
-        let probabilities = graph.add(PITCH_PROBABILITIES, &[&evidence], Op::Softmax);
-        latents.push(graph.linear(PITCH, &probabilities, 1));
+        let hop = network.hop();
+        let semitones = graph.add(SEMITONES, &["in"], Op::Pitch(Pitch { hop }));
+        let offset = -REFERENCE_PITCH * OCTAVES_PER_SEMITONE;
+        latents.push(graph.affine(PITCH, &semitones, OCTAVES_PER_SEMITONE, offset));
     }
     graph.concat(LATENTS, &latents);
     let latents = port(LATENTS, network.latent_channels(), network.hop());
@@ -413,11 +408,6 @@ impl CodecBuilder {
     }
 }
 
-/// Returns the latent of the pitch for a semitone above [`LOWEST_PITCH`].
-fn octaves(semitone: usize) -> f32 {
-    ((LOWEST_PITCH + semitone) as f32 - REFERENCE_PITCH) * OCTAVES_PER_SEMITONE
-}
-
 /// Draws initial weights that keep the variance of what goes through (He et al., ICCV 2015).
 fn initial_weights(methods: &[Method], bank: FilterBank, seed: u64) -> Result<Weights, ModelError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -445,7 +435,6 @@ fn initial_weights(methods: &[Method], bank: FilterBank, seed: u64) -> Result<We
                 let values = match (node.name.as_str(), spec.name) {
                     ("filter_bank.analysis", "weight") => bank.analysis(),
                     ("filter_bank.synthesis", "weight") => bank.synthesis(),
-                    (PITCH, "weight") => (0..count).map(octaves).collect(),
                     ("pitch_scale.hold", "weight") => vec![1.0; count],
                     ("decoder.harmonics.levels", "bias") => (0..count)
                         .map(|level| if level == 0 { AMPLITUDE_OFFSET } else { 0.0 })

@@ -11,11 +11,9 @@ use tch::{Device, Tensor};
 
 use super::config::CodecConfig;
 use super::filter_bank::FilterBank;
-use super::loss::{CodecLoss, HeardPitch, LatentDistribution};
+use super::loss::{CodecLoss, LatentDistribution};
 use super::network::{self, FIXED};
 use super::principal;
-use super::rows::{CodecRows, CropsAndTones};
-use super::tones::{ToneSize, ToneSource, Tones};
 use crate::data::{CropBatch, Dataset, Loader, LoaderStats, StepRows, Subset};
 use crate::loss::Loss;
 use crate::trainer::guard::with_fewer_rows;
@@ -27,10 +25,6 @@ use crate::trainer::{Task, Validation};
 /// A-weighted loudness of the loudest recordings in training. A quiet recording would teach a codec
 /// for quiet sounds.
 const LOUDEST_DB: f64 = -18.0;
-/// A-weighted loudness from which the pitch of a frame counts in full, and up to which not at all,
-/// dB.
-const LOUD_DB: f64 = -50.0;
-const QUIET_DB: f64 = -60.0;
 /// Batches per validation.
 const VALIDATION_BATCHES: u64 = 6;
 /// Crops that the variance of a teacher's latents is measured on, and its least value.
@@ -41,12 +35,10 @@ const MIN_VARIANCE: f64 = 1e-6;
 pub struct CodecTask {
     config: CodecConfig,
     dataset: Arc<Dataset>,
-    loader: Loader<CodecRows>,
+    loader: Loader<Dataset>,
     /// Model at the start of the run, with the distribution of its latents.
     initial: Model,
     encoder: TorchGraph,
-    /// Part of the encoder that estimates the pitch, for tones; `None` without tones.
-    pitch_encoder: Option<TorchGraph>,
     decoder: TorchGraph,
     /// Gain of all recordings, dB, that makes the loudest ones as loud as most music.
     gain: f64,
@@ -94,18 +86,14 @@ pub struct CodecBatch {
     sound: Tensor,
     /// Pitch, semitones, `[batch, 1, frame]`.
     pitch: Tensor,
-    /// Loudness, dB, `[batch, 1, frame]`.
-    loudness: Tensor,
     noise: Noise,
-    tones: Option<Tones>,
 }
 
 impl CodecBatch {
-    /// Returns sound and pitch of crops and of tones.
+    /// Returns sound and pitch.
     #[cfg(test)]
-    pub(super) fn tensors(&self) -> [Tensor; 4] {
-        let tones = self.tones.as_ref().expect("tones");
-        [&self.sound, &self.pitch, &tones.sound, &tones.pitch].map(Tensor::shallow_clone)
+    pub(super) fn tensors(&self) -> [Tensor; 2] {
+        [&self.sound, &self.pitch].map(Tensor::shallow_clone)
     }
 
     /// Turns crops up by a gain, dB.
@@ -113,9 +101,7 @@ impl CodecBatch {
         Self {
             sound: crops.audio.unsqueeze(1) * db_to_amplitude_f64(gain),
             pitch: crops.pitch,
-            loudness: crops.loudness + gain,
             noise,
-            tones: None,
         }
     }
 }
@@ -125,7 +111,6 @@ struct Encoded {
     latents: LatentDistribution,
     /// Normal noise of the shape of the latents.
     noise: Tensor,
-    pitch: Option<HeardPitch>,
 }
 
 impl CodecTask {
@@ -163,33 +148,15 @@ impl CodecTask {
         let dataset = Arc::new(Dataset::open(&config.data())?);
         let gain = LOUDEST_DB - f64::from(dataset.recordings(Subset::Training).loudest());
         let rate = initial.header().sample_rate;
-        let hears_tones = config.network.harmonics > 0 && config.loss.tones > 0.0;
-        let tones = hears_tones.then(|| {
-            let data = config.data();
-            let size = ToneSize {
-                sample_rate: data.rate.sample_rate,
-                hop: data.rate.hop,
-                frames: data.frames,
-            };
-            ToneSource::new(config.seed, size)
-        });
-        let rows = Arc::new(CodecRows {
-            dataset: dataset.clone(),
-            tones,
-        });
         let batch = StepRows::new(config.training.batch);
         Ok(Self {
             loader: Loader::new(
-                rows,
+                dataset.clone(),
                 batch,
                 config.loader.workers,
                 memory::data_shares(config.training.memory)[1],
             ),
             encoder: TorchGraph::new(&network::training_encoder(&initial)?, rate)?,
-            pitch_encoder: match hears_tones {
-                true => Some(TorchGraph::new(&network::pitch_encoder(&initial)?, rate)?),
-                false => None,
-            },
             decoder: TorchGraph::new(initial.method("decode")?, rate)?,
             gain,
             delay: FilterBank {
@@ -274,54 +241,22 @@ impl CodecTask {
             .into_iter();
         let distribution = outputs.next().expect("the encoder shows a distribution");
         let noise = outputs.next().expect("the encoder shows noise");
-        let pitch = outputs
-            .next()
-            .zip(outputs.next())
-            .map(|(probabilities, octaves)| HeardPitch {
-                probabilities,
-                octaves,
-                semitones: batch.pitch.shallow_clone(),
-                weight: ((&batch.loudness - QUIET_DB) / (LOUD_DB - QUIET_DB)).clamp(0.0, 1.0),
-            });
         Encoded {
             latents: LatentDistribution::new(&distribution),
             noise,
-            pitch,
         }
     }
 
-    /// Returns the pitch that the encoder hears in the tones of a batch.
-    fn heard_in_tones(&self, weights: &TorchWeights, batch: &CodecBatch) -> Option<HeardPitch> {
-        let (encoder, tones) = self.pitch_encoder.as_ref().zip(batch.tones.as_ref())?;
-        let [probabilities, octaves] =
-            &encoder.run(weights, &[tones.sound.shallow_clone()], batch.noise)[..]
-        else {
-            unreachable!("the encoder shows the pitch")
+    /// Decodes latents of a batch, and the true pitch if the codec has harmonics, `[batch, samples]`;
+    /// the sound is aligned with that of the batch by [`CodecTask::target`].
+    fn decoded(&self, weights: &TorchWeights, latents: &Tensor, batch: &CodecBatch) -> Tensor {
+        let latents = match self.config.network.harmonics {
+            0 => latents.shallow_clone(),
+            _ => Tensor::cat(&[latents, &network::octaves(&batch.pitch)], 1),
         };
-        Some(HeardPitch {
-            probabilities: probabilities.shallow_clone(),
-            octaves: octaves.shallow_clone(),
-            semitones: tones.pitch.shallow_clone(),
-            weight: tones.pitch.ones_like(),
-        })
-    }
-
-    /// Decodes latents, and the pitch if the codec has harmonics, `[batch, samples]`; the sound is
-    /// aligned with that of the batch by [`CodecTask::target`].
-    fn decoded(
-        &self,
-        weights: &TorchWeights,
-        latents: Tensor,
-        octaves: Option<Tensor>,
-        noise: Noise,
-    ) -> Tensor {
-        let latents = octaves.map_or_else(
-            || latents.shallow_clone(),
-            |octaves| Tensor::cat(&[&latents, &octaves], 1),
-        );
         let sound = self
             .decoder
-            .run(weights, &[latents], noise)
+            .run(weights, &[latents], batch.noise)
             .swap_remove(0)
             .squeeze_dim(1);
         sound.narrow(1, self.delay, sound.size()[1] - self.delay)
@@ -415,10 +350,7 @@ impl Task for CodecTask {
     }
 
     fn checkpoint_activations(&mut self) {
-        for graph in [&mut self.encoder, &mut self.decoder]
-            .into_iter()
-            .chain(&mut self.pitch_encoder)
-        {
+        for graph in [&mut self.encoder, &mut self.decoder] {
             *graph = graph.clone().with_checkpoint(memory::checkpoint);
         }
     }
@@ -433,29 +365,17 @@ impl Task for CodecTask {
             seed: step,
             first_stream: rows.start as u64,
         };
-        let CropsAndTones { crops, tones } = self.loader.take(step, rows, device)?;
-        Ok(CodecBatch {
-            tones,
-            ..CodecBatch::new(crops, self.gain, noise)
-        })
+        let crops = self.loader.take(step, rows, device)?;
+        Ok(CodecBatch::new(crops, self.gain, noise))
     }
 
     fn loss(&mut self, weights: &TorchWeights, batch: &CodecBatch) -> Loss {
-        let Encoded {
-            latents,
-            noise,
-            pitch,
-        } = self.encoded(weights, batch);
-        // A decoder that gets wrong pitches learns to be silent.
-        let octaves = pitch.as_ref().map(HeardPitch::true_octaves);
-        let decoded = self.decoded(weights, latents.drawn(&noise), octaves, batch.noise);
+        let Encoded { latents, noise } = self.encoded(weights, batch);
+        let decoded = self.decoded(weights, &latents.drawn(&noise), batch);
         let mut loss = self.loss.between(&decoded, &self.target(batch));
-        self.loss.add_latents(&mut loss, &latents, pitch.as_ref());
+        self.loss.add_latents(&mut loss, &latents);
         if let Some(teacher) = &self.teacher {
             loss.add("teacher", teacher.distance(batch, &latents.mean));
-        }
-        if let Some(heard) = self.heard_in_tones(weights, batch) {
-            self.loss.add_tones(&mut loss, &heard);
         }
         loss
     }
@@ -478,9 +398,8 @@ impl Task for CodecTask {
             validation_parts(VALIDATION_BATCHES, self.config.training.batch, rows)
         {
             let batch = self.crops(Subset::Validation, step, rows, device)?;
-            let Encoded { latents, pitch, .. } = self.encoded(weights, &batch);
-            let octaves = pitch.map(|pitch| pitch.octaves);
-            let decoded = self.decoded(weights, latents.mean.shallow_clone(), octaves, batch.noise);
+            let Encoded { latents, .. } = self.encoded(weights, &batch);
+            let decoded = self.decoded(weights, &latents.mean, &batch);
             let target = self.target(&batch);
             sum += share * self.loss.between(&decoded, &target).total.double_value(&[]);
             nats.push(latents.nats());

@@ -5,8 +5,7 @@ use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
 
 use super::filter_bank::FilterBank;
-use super::loss::{CodecLoss, HeardPitch, LatentDistribution};
-use super::tones::{ToneSize, ToneSource, Tones};
+use super::loss::{CodecLoss, LatentDistribution};
 use super::*;
 use crate::tasks::capture::measure::play_method;
 use crate::trainer::recipe::Recipe;
@@ -165,51 +164,12 @@ fn information_is_counted_above_what_is_free() {
     let sound = Tensor::from_slice(&noise(4_096)).view([1, -1]);
     let prepared = CodecLoss::new(config, 16_000, &[], Device::Cpu);
     let mut loss = prepared.between(&sound, &sound);
-    prepared.add_latents(&mut loss, &latents, None);
+    prepared.add_latents(&mut loss, &latents);
     let loss = loss.total;
     assert!(
         (loss.double_value(&[]) - 0.1 * 2.25).abs() < 1e-6,
         "{loss:?}"
     );
-}
-
-#[test]
-fn true_pitches_cost_least() {
-    let frames = 7_i64;
-    let semitones = Tensor::full([1, 1, frames], 60.25, (Kind::Float, Device::Cpu));
-    let pitch = |below: f64, semitone: i64| {
-        let probabilities = Tensor::zeros(
-            [1, network::PITCHES as i64, frames],
-            (Kind::Float, Device::Cpu),
-        );
-        let lowest = semitone - network::LOWEST_PITCH as i64;
-        let _ = probabilities.narrow(1, lowest, 1).fill_(below);
-        let _ = probabilities.narrow(1, lowest + 1, 1).fill_(1.0 - below);
-        let mean = semitone as f64 + 1.0 - below;
-        let octaves = Tensor::full(
-            [1, 1, frames],
-            (mean - 69.0) / 12.0,
-            (Kind::Float, Device::Cpu),
-        );
-        HeardPitch {
-            probabilities,
-            octaves,
-            semitones: semitones.shallow_clone(),
-            weight: semitones.ones_like(),
-        }
-    };
-    let cost = |pitch: HeardPitch| pitch.distance().double_value(&[]);
-    let least = cost(pitch(0.75, 60));
-    assert!(
-        least < cost(pitch(0.7, 60))
-            && least < cost(pitch(0.8, 60))
-            && least < cost(pitch(0.75, 59))
-    );
-    let silent = |pitch: HeardPitch| HeardPitch {
-        weight: pitch.weight.zeros_like(),
-        ..pitch
-    };
-    assert_eq!(cost(silent(pitch(0.75, 48))), 0.0);
 }
 
 #[test]
@@ -377,9 +337,9 @@ fn codecs_learn_and_go_on() {
 }
 
 #[test]
-fn loaders_cut_crops_and_tones_of_each_step() {
+fn loaders_cut_the_crops_of_each_step() {
     let folder = tempfile::tempdir().expect("a folder");
-    let batches = |workers: usize, steps: std::ops::Range<u64>| -> Vec<[Tensor; 4]> {
+    let batches = |workers: usize, steps: std::ops::Range<u64>| -> Vec<[Tensor; 2]> {
         let config = recipe(
             folder.path(),
             &format!("[loader]\nworkers = {workers}\n[augmentation]\ngain = 6.0\n"),
@@ -400,22 +360,13 @@ fn loaders_cut_crops_and_tones_of_each_step() {
         all == batches(0, 0..30) && all == batches(3, 0..30) && all[11..] == batches(3, 11..30)
     );
     let config = recipe(folder.path(), "[augmentation]\ngain = 6.0\n");
-    let data = config.data();
-    let size = ToneSize {
-        sample_rate: data.rate.sample_rate,
-        hop: data.rate.hop,
-        frames: data.frames,
-    };
-    let tones = ToneSource::new(config.seed, size);
-    let task = CodecTask::new(config.clone()).expect("a task");
-    for (step, [sound, _, tone, pitch]) in all.iter().enumerate() {
+    let task = CodecTask::new(config).expect("a task");
+    for (step, [sound, _]) in all.iter().enumerate() {
         assert_eq!(
             *sound,
             task.training_sound(step as u64, 0..2, Device::Cpu)
                 .expect("crops"),
             "step {step}"
         );
-        let made = Tones::new([0, 1].map(|row| tones.tone(step as u64, row)).iter());
-        assert!(made.sound == *tone && made.pitch == *pitch, "step {step}");
     }
 }
