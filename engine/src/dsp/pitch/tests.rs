@@ -156,6 +156,36 @@ fn clean_tones_are_exact() {
     }
 }
 
+/// A partial with nine tenths of the power, as of a bassoon, is no pitch; a double bass has a lowest
+/// string.
+#[test]
+fn strong_partials_and_low_strings_are_heard() {
+    let formant = |harmonic| match harmonic {
+        5 => 1.0,
+        1..10 => 0.11,
+        _ => 0.0,
+    };
+    let sawtooth = SPECTRA[1].1;
+    for (spectrum, pitch) in [
+        (formant as Spectrum, 50.3),
+        (formant, 56.1),
+        (formant, 62.7),
+        (sawtooth, 28.3),
+    ] {
+        let (sound, truth) = tone(RATE, 0.4, spectrum, |_| pitch, Some(40.0));
+        for tracker in [PitchTracker::new(RATE, HOP), low_latency()] {
+            let (errors, unvoiced) = errors_of(tracker, &sound, &truth);
+            let worst = errors
+                .iter()
+                .fold(0.0, |most, error: &f64| error.abs().max(most));
+            assert!(
+                worst < 5.0 && unvoiced == 0,
+                "{pitch}: {worst} cents, {unvoiced}"
+            );
+        }
+    }
+}
+
 #[test]
 fn noise_has_little_effect() {
     for (name, spectrum) in SPECTRA {

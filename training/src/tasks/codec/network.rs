@@ -185,7 +185,6 @@ pub fn training_encoder(model: &Model) -> Result<Method, ModelError> {
 }
 
 /// Returns pitches as they are among the latents, from semitones.
-#[must_use]
 pub fn octaves(semitones: &tch::Tensor) -> tch::Tensor {
     (semitones - f64::from(REFERENCE_PITCH)) * f64::from(OCTAVES_PER_SEMITONE)
 }
