@@ -63,8 +63,8 @@ pub const TONES: Choices = Choices {
 
 /// Oversampling factor of an effect's network.
 pub const OVERSAMPLINGS: Choices = Choices {
-    ids: &["1x", "2x", "4x"],
-    names: &["1×", "2×", "4×"],
+    ids: &["1x", "2x", "4x", "8x"],
+    names: &["1×", "2×", "4×", "8×"],
 };
 
 /// Part of a stereo input that an effect or a codec processes: both channels, their mean, or the
@@ -202,7 +202,7 @@ mod tests {
                 SOURCES.ids[place]
             );
         }
-        assert_eq!([0.0, 1.0, 2.0, 9.0].map(oversampling), [1, 2, 4, 4]);
+        assert_eq!([0.0, 1.0, 2.0, 9.0].map(oversampling), [1, 2, 4, 8]);
         let qualities = [
             Quality::Full,
             Quality::Balanced,

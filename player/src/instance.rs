@@ -197,7 +197,7 @@ impl InstanceHandle {
         }
     }
 
-    /// Sets the oversampling factor of an effect's network: 1, 2 or 4.
+    /// Sets the oversampling factor of an effect's network: 1, 2, 4 or 8.
     pub fn set_oversampling(&self, factor: usize) {
         let mut inner = self.inner();
         if std::mem::replace(&mut inner.oversampling, factor) != factor {

@@ -28,7 +28,7 @@ pub trait ParameterSource: Send + Sync {
         choice::driver(self.value(DRIVER).unwrap_or_default())
     }
 
-    /// Returns the oversampling factor of an effect's network: 1, 2 or 4.
+    /// Returns the oversampling factor of an effect's network: 1, 2, 4 or 8.
     fn oversampling(&self) -> usize {
         choice::oversampling(self.value(OVERSAMPLING).unwrap_or_default())
     }

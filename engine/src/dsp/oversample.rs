@@ -1,4 +1,4 @@
-//! Oversampling by 2 and 4, for nonlinear models whose harmonics would alias.
+//! Oversampling by 2, 4 and 8, for nonlinear models whose harmonics would alias.
 //!
 //! Cascaded linear-phase half-band filters: every other tap is 0, so half of the samples are only
 //! delayed (P. P. Vaidyanathan, "Multirate Systems and Filter Banks", 1993, section 4.6.2).
@@ -9,15 +9,21 @@ use ondes_kernels::Kernels;
 
 use super::bessel::i0;
 
-/// Non-zero taps on each side of the middle, for the first and the second filter.
+/// Non-zero taps on each side of the middle, for each filter from the lowest rate up.
 ///
-/// The first passes 20 kHz at 48 kHz and attenuates 28 kHz by 100 dB; the second has its transition
-/// from 20 kHz to 76 kHz (J. F. Kaiser's estimate: 92 / (2.285 · width) taps).
-const SIDES: [usize; 2] = [20, 6];
+/// The first passes 20 kHz at 48 kHz and attenuates 28 kHz by 100 dB; the others have their
+/// transitions from 20 kHz to 76 kHz and to 172 kHz (J. F. Kaiser's estimate: 92 / (2.285 · width)
+/// taps).
+const SIDES: [usize; 3] = [20, 6, 5];
+/// Samples at its lower rate by which each filter is later than it must be. Up and down, it delays
+/// by an odd number of them; with these it is a whole number at the lowest rate.
+const EXTRA_DELAYS: [usize; 3] = [0, 1, 3];
+/// Factors, each with one stage more than the one before.
+const FACTORS: [usize; 3] = [2, 4, 8];
 /// Shape of the Kaiser window for ripples of −100 dB.
 const BETA: f64 = 0.1102 * (100.0 - 8.7);
 
-/// Converts one channel to 2 or 4 times its rate and back. Only [`Oversampler::new`] allocates.
+/// Converts one channel to 2, 4 or 8 times its rate and back. Only [`Oversampler::new`] allocates.
 ///
 /// # Examples
 /// ```
@@ -38,23 +44,24 @@ pub struct Oversampler {
 }
 
 impl Oversampler {
-    /// Creates an oversampler by `factor` 2 or 4 for blocks of at most `max_block` samples at the
+    /// Creates an oversampler by `factor` 2, 4 or 8 for blocks of at most `max_block` samples at the
     /// lower rate.
     ///
     /// # Panics
-    /// If `factor` is neither 2 nor 4.
+    /// If `factor` is none of these.
     #[must_use]
     pub fn new(factor: usize, max_block: usize, kernels: Kernels) -> Self {
-        assert!(factor == 2 || factor == 4, "the factor must be 2 or 4");
-        let stage =
-            |index: usize| HalfBandStage::new(SIDES[index], index, max_block << index, kernels);
-        // Up and down, a filter delays by an odd number of samples at its lower rate. For the upper
-        // stage this must be even to be a whole number at the lowest rate, hence one extra sample.
-        let (stages, latency) = match factor {
-            2 => (vec![stage(0)], 2 * SIDES[0] - 1),
-            _ => (vec![stage(0), stage(1)], 2 * SIDES[0] - 1 + SIDES[1]),
-        };
-        Self { stages, latency }
+        let last = FACTORS.iter().position(|&one| one == factor);
+        let last = last.expect("the factor must be 2, 4 or 8");
+        let stages = (0..=last).map(|index| {
+            let (sides, extra) = (SIDES[index], EXTRA_DELAYS[index]);
+            HalfBandStage::new(sides, extra, max_block << index, kernels)
+        });
+        let delay = |index: usize| (2 * SIDES[index] - 1 + EXTRA_DELAYS[index]) >> index;
+        Self {
+            stages: stages.collect(),
+            latency: (0..=last).map(delay).sum(),
+        }
     }
 
     /// Returns the latency of the way up and down, in samples at the lower rate.
@@ -68,16 +75,7 @@ impl Oversampler {
     /// # Panics
     /// If the lengths do not match, or `low` is longer than a block.
     pub fn up(&mut self, low: &[f32], high: &mut [f32]) {
-        match &mut self.stages[..] {
-            [one] => one.up(low, high),
-            [first, second, ..] => {
-                let mut between = std::mem::take(&mut first.between);
-                first.up(low, &mut between[..2 * low.len()]);
-                second.up(&between[..2 * low.len()], high);
-                first.between = between;
-            }
-            [] => {}
-        }
+        up(&mut self.stages, low, high);
     }
 
     /// Writes samples at the lower rate to `low`.
@@ -85,16 +83,7 @@ impl Oversampler {
     /// # Panics
     /// If the lengths do not match, or `low` is longer than a block.
     pub fn down(&mut self, high: &[f32], low: &mut [f32]) {
-        match &mut self.stages[..] {
-            [one] => one.down(high, low),
-            [first, second, ..] => {
-                let mut between = std::mem::take(&mut first.between);
-                second.down(high, &mut between[..2 * low.len()]);
-                first.down(&between[..2 * low.len()], low);
-                first.between = between;
-            }
-            [] => {}
-        }
+        down(&mut self.stages, high, low);
     }
 
     /// Clears all state.
@@ -105,6 +94,28 @@ impl Oversampler {
             }
         }
     }
+}
+
+fn up(stages: &mut [HalfBandStage], low: &[f32], high: &mut [f32]) {
+    let Some((first, others)) = stages.split_first_mut() else {
+        return high.copy_from_slice(low);
+    };
+    let mut between = std::mem::take(&mut first.between);
+    let doubled = &mut between[..2 * low.len()];
+    first.up(low, doubled);
+    up(others, doubled, high);
+    first.between = between;
+}
+
+fn down(stages: &mut [HalfBandStage], high: &[f32], low: &mut [f32]) {
+    let Some((first, others)) = stages.split_first_mut() else {
+        return low.copy_from_slice(high);
+    };
+    let mut between = std::mem::take(&mut first.between);
+    let doubled = &mut between[..2 * low.len()];
+    down(others, high, doubled);
+    first.down(doubled, low);
+    first.between = between;
 }
 
 /// Half-band filter in both directions.
@@ -245,7 +256,7 @@ mod tests {
             .collect()
     }
 
-    fn up(sampler: &mut Oversampler, factor: usize, low: &[f32], block: usize) -> Vec<f32> {
+    fn raised(sampler: &mut Oversampler, factor: usize, low: &[f32], block: usize) -> Vec<f32> {
         let mut high = vec![0.0; factor * low.len()];
         for (low, high) in low.chunks(block).zip(high.chunks_mut(factor * block)) {
             sampler.up(low, high);
@@ -253,7 +264,7 @@ mod tests {
         high
     }
 
-    fn down(sampler: &mut Oversampler, factor: usize, high: &[f32], block: usize) -> Vec<f32> {
+    fn lowered(sampler: &mut Oversampler, factor: usize, high: &[f32], block: usize) -> Vec<f32> {
         let mut low = vec![0.0; high.len() / factor];
         for (low, high) in low.chunks_mut(block).zip(high.chunks(factor * block)) {
             sampler.down(high, low);
@@ -269,13 +280,13 @@ mod tests {
 
     #[test]
     fn latency_is_exact() {
-        for factor in [2, 4] {
+        for factor in FACTORS {
             let mut sampler = Oversampler::new(factor, 64, Kernels::detect());
             let delay = sampler.latency_samples() as f64;
             for hz in [50.0, 5_000.0, 12_000.0, 19_900.0] {
                 sampler.reset();
-                let high = up(&mut sampler, factor, &sine(hz, RATE, FRAMES, 0.0), 64);
-                let low = down(&mut sampler, factor, &high, 64);
+                let high = raised(&mut sampler, factor, &sine(hz, RATE, FRAMES, 0.0), 64);
+                let low = lowered(&mut sampler, factor, &high, 64);
                 let expected = sine(hz, RATE, FRAMES, delay);
                 let error: Vec<f32> = low
                     .iter()
@@ -294,10 +305,10 @@ mod tests {
 
     #[test]
     fn images_and_aliases_are_rejected() {
-        for factor in [2, 4] {
+        for factor in FACTORS {
             let rate = factor as f64 * RATE;
             let mut sampler = Oversampler::new(factor, 64, Kernels::detect());
-            let high = up(&mut sampler, factor, &sine(15_000.0, RATE, FRAMES, 0.0), 64);
+            let high = raised(&mut sampler, factor, &sine(15_000.0, RATE, FRAMES, 0.0), 64);
             // Removes the sine and cosine of the tone; the rest must be silent.
             let settled = &high[2_000..2_000 + 4_800 * factor];
             let part = |wave: fn(f64) -> f64| {
@@ -315,12 +326,12 @@ mod tests {
                 })
                 .collect();
             assert!(power_db(&residual) < -90.0, "{} dB", power_db(&residual));
-            for hz in [29_000.0, 40_000.0, 66_000.0, 81_000.0, 95_000.0]
+            for hz in [29_000.0, 40_000.0, 66_000.0, 81_000.0, 95_000.0, 175_000.0]
                 .into_iter()
                 .filter(|hz| *hz < rate / 2.0)
             {
                 sampler.reset();
-                let low = down(
+                let low = lowered(
                     &mut sampler,
                     factor,
                     &sine(hz, rate, factor * FRAMES, 0.0),
@@ -337,11 +348,11 @@ mod tests {
 
     #[test]
     fn output_does_not_depend_on_block_length() {
-        for factor in [2, 4] {
+        for factor in FACTORS {
             let play = |block| {
                 let mut sampler = Oversampler::new(factor, 512, Kernels::detect());
-                let high = up(&mut sampler, factor, &sine(777.0, RATE, 2_000, 0.0), block);
-                down(&mut sampler, factor, &high, block)
+                let high = raised(&mut sampler, factor, &sine(777.0, RATE, 2_000, 0.0), block);
+                lowered(&mut sampler, factor, &high, block)
             };
             for block in [1, 7, 64] {
                 assert_eq!(play(block), play(512), "blocks of {block}");

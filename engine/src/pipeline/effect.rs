@@ -52,7 +52,7 @@ pub(super) fn check<'a>(
     require_audio(method, output(method)?)?;
     let layout = ChannelLayout::new(options.channels, input.channels, output(method)?.channels);
     match options.oversampling {
-        1 | 2 | 4 => Ok((method, port_names, layout)),
+        1 | 2 | 4 | 8 => Ok((method, port_names, layout)),
         factor => Err(PipelineError::Oversampling(factor)),
     }
 }

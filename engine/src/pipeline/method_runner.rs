@@ -53,7 +53,7 @@ pub(super) struct RunnerSize {
     pub joined: usize,
     /// Most samples per step, a multiple of the method's block.
     pub step: usize,
-    /// Factor of oversampling: 1, 2 or 4.
+    /// Factor of oversampling: 1, 2, 4 or 8.
     pub oversampling: usize,
 }
 

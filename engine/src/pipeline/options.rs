@@ -50,7 +50,7 @@ pub struct PipelineOptions {
     pub channels: InputChannels,
     /// Number of sessions, each with a slot of its own.
     pub sessions: usize,
-    /// Factor by which an effect's network is oversampled: 1, 2 or 4. Reduces aliasing at a
+    /// Factor by which an effect's network is oversampled: 1, 2, 4 or 8. Reduces aliasing at a
     /// proportional cost; other kinds ignore it.
     pub oversampling: usize,
     /// Computes the hop of a codec or a generator over all host blocks until the next one is
@@ -134,7 +134,7 @@ pub enum PipelineError {
     #[error(transparent)]
     Rate(#[from] ResampleError),
     /// Unsupported oversampling factor.
-    #[error("oversampling factor {0} is not supported; allowed: 1, 2, 4")]
+    #[error("oversampling factor {0} is not supported; allowed: 1, 2, 4, 8")]
     Oversampling(usize),
     /// Size out of range.
     #[error("size {0} is out of range; allowed: 0 to 1")]

@@ -264,7 +264,7 @@ impl RenderArguments {
         choice::channels(self.parameters.value(CHANNELS))
     }
 
-    /// Returns the oversampling factor of an effect's network: 1, 2 or 4.
+    /// Returns the oversampling factor of an effect's network: 1, 2, 4 or 8.
     pub fn oversampling(&self) -> usize {
         choice::oversampling(self.parameters.value(OVERSAMPLING))
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::needless_range_loop)]
 
 mod accuracy;
+mod aliases;
 mod classics;
 mod errors;
 pub mod generate;

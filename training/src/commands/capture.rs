@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use ondes_engine::media::{WavBits, WavWriter};
-use ondes_engine::model::{Gear, Levels, Measure, Model, file};
+use ondes_engine::model::{Control, Gear, Levels, Measure, Model, file};
 use ondes_physical_models::loudspeaker;
 use ondes_training::compression::variants;
 use ondes_training::loss::LossWeights;
@@ -258,22 +258,29 @@ fn capture_config(options: &CaptureArguments) -> anyhow::Result<CaptureConfig> {
     Ok(config)
 }
 
-/// Reads, checks and aligns the pairs.
-fn read_pairs(config: &CaptureConfig, force: bool) -> anyhow::Result<Vec<Pair>> {
-    let mut pairs = Vec::new();
-    for own in &config.pairs {
+/// Reads and aligns the pairs.
+fn pairs(config: &CaptureConfig) -> impl Iterator<Item = anyhow::Result<Pair>> {
+    config.pairs.iter().map(|own| {
         let mut pair = Pair::read(&own.dry, &own.wet, config.sample_rate)?;
-        if config.pairs.len() > 1 {
-            println!("{}", pair.name);
-        }
-        pair.report(force).with_context(|| pair.name.clone())?;
         if own.flip {
             pair.flip();
         }
         pair.settings = config.settings(own);
-        pairs.push(pair);
-    }
-    Ok(pairs)
+        Ok(pair)
+    })
+}
+
+/// Reads, checks and aligns the pairs.
+fn read_pairs(config: &CaptureConfig, force: bool) -> anyhow::Result<Vec<Pair>> {
+    let checked = pairs(config).map(|pair| {
+        let pair = pair?;
+        if config.pairs.len() > 1 {
+            println!("{}", pair.name);
+        }
+        pair.report(force).with_context(|| pair.name.clone())?;
+        Ok(pair)
+    });
+    checked.collect()
 }
 
 /// Trains a capture and writes it. Returns `Interrupted` if it was stopped; the best model so far
@@ -403,6 +410,36 @@ pub fn evaluate(model: &Model, dry: &Path, wet: &Path, json: bool) -> anyhow::Re
     }
     pair.report(true)?;
     print_comparison(&compare(model, &pair)?);
+    Ok(())
+}
+
+/// Measures a capture on the pairs of a recipe, which may be at other positions of its knobs than it
+/// has learnt.
+pub fn evaluate_recipe(model: &Model, recipe: &Path, json: bool) -> anyhow::Result<()> {
+    let config = CaptureConfig {
+        sample_rate: model.header().sample_rate,
+        ..CaptureConfig::read(recipe)?
+    };
+    let names =
+        |knobs: &[Control]| -> Vec<String> { knobs.iter().map(|knob| knob.name.clone()).collect() };
+    let (theirs, own) = (names(&config.controls()?), names(&model.header().controls));
+    ensure!(
+        theirs == own,
+        "{}: has the knobs {theirs:?}, the model {own:?}; they must be equal",
+        recipe.display()
+    );
+    let pairs = pairs(&config).collect::<anyhow::Result<Vec<_>>>()?;
+    if json {
+        let compared = pairs.iter().map(|pair| compare(model, pair));
+        let compared = compared.collect::<Result<Vec<_>, _>>()?;
+        println!("{}", serde_json::to_string(&compared)?);
+        return Ok(());
+    }
+    let mean = measure(model, &pairs)?;
+    println!(
+        "{}: {:.5} in the mean of the held-out parts",
+        mean.name, mean.value
+    );
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use ondes_engine::model::card::Measure;
 use ondes_engine::model::{Kind, Model, file};
-use ondes_training::data::open_folder;
+use ondes_training::data::{is_recipe, open_folder};
 use ondes_training::evaluate::measured::open_measured;
 use ondes_training::evaluate::{
     COMMON_RATE, Evaluation, FromTraining, evaluate, evaluate_sounds, feature_rate, picture,
@@ -63,6 +63,12 @@ pub fn run(options: &EvaluateArguments) -> anyhow::Result<()> {
         .data
         .as_deref()
         .context("use --data, or --dry and --wet for captures")?;
+    if let Some(model) = model
+        .as_ref()
+        .filter(|_| kind == Kind::Effect && is_recipe(data))
+    {
+        return capture::evaluate_recipe(model, data, options.json);
+    }
     let cache = options.cache.clone().unwrap_or_else(default_cache);
     let rate = model.as_ref().map_or(Ok(COMMON_RATE), feature_rate)?;
     let (measured, learnt) = open_measured(data, &cache, rate, kind)?;

@@ -30,7 +30,7 @@ use ondes_training::value_parser;
 #[derive(Args)]
 pub struct SoundOptions {
     /// Folder of audio, or recipe of an instrument, a codec or a generator with its held-out
-    /// pitches and knobs.
+    /// pitches and knobs, or of a capture with its pairs.
     #[arg(long, conflicts_with_all = ["dry", "wet"])]
     pub data: Option<PathBuf>,
     /// Signal that was played into the device, for a capture.

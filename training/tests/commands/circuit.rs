@@ -56,6 +56,24 @@ fn a_capture_learns_the_knobs_of_a_circuit() {
         .collect();
     assert_eq!(controls, [("Drive", 10.0, 6.0), ("Tone", 10.0, 5.5)]);
 
+    // At positions that it has not heard.
+    let others = path("others");
+    let seeded = ["--recipe", &others, "--seed", "5"];
+    succeed(&[&["circuit", "overdrive"], &seeded[..], &options].concat());
+    let trained = path("takes/overdrive.ondes");
+    let recipe = path("others/overdrive.toml");
+    let evaluate = ["evaluate", &trained, "--data", &recipe];
+    let figures: Vec<serde_json::Value> =
+        serde_json::from_str(&succeed(&[&evaluate[..], &["--json"]].concat())).expect("JSON");
+    assert_eq!(figures.len(), 3);
+    let text = succeed(&evaluate);
+    assert!(text.contains("in the mean of the held-out parts"), "{text}");
+    let amplifier = bundled_file("fuzz").display().to_string();
+    refuse(&[(
+        vec!["evaluate", &amplifier, "--data", &recipe],
+        "the model []; they must be equal",
+    )]);
+
     let play = [
         "circuit",
         "overdrive",
