@@ -147,6 +147,8 @@ pub struct PitchTracker {
     last_lag: f32,
     frames_since: usize,
     memory_frames: usize,
+    /// Frame before any sound.
+    initial: PitchFrame,
     last: PitchFrame,
 }
 
@@ -171,8 +173,9 @@ impl PitchTracker {
     }
 
     /// Creates a tracker of low latency that emits each frame with the last sample of a hop, about
-    /// the instant [`latency`](Self::latency) samples before; the first frames tell of the silence
-    /// before the sound. Any sample rate is used as the nearest that is allowed.
+    /// the instant [`latency`](Self::latency) samples before. The first frames tell of the silence
+    /// before the sound, in which the pitch is [`FIRST_PITCH`]. Any sample rate is used as the
+    /// nearest that is allowed.
     ///
     /// # Panics
     ///
@@ -181,6 +184,7 @@ impl PitchTracker {
         let rate = sample_rate.clamp(SAMPLE_RATES.0, SAMPLE_RATES.1);
         let mut tracker = Self::low_latency(rate, hop);
         tracker.first_frame = hop;
+        tracker.initial.semitones = FIRST_PITCH;
         tracker.reset();
         tracker
     }
@@ -216,6 +220,7 @@ impl PitchTracker {
             last_lag: 0.0,
             frames_since: usize::MAX,
             memory_frames: (MEMORY_S * sample_rate / hop as f64).ceil() as usize,
+            initial: INITIAL_FRAME,
             last: INITIAL_FRAME,
         }
     }
@@ -266,7 +271,7 @@ impl PitchTracker {
         self.ring.fill(0.0);
         self.position = 0;
         self.frames_since = usize::MAX;
-        self.last = INITIAL_FRAME;
+        self.last = self.initial;
     }
 
     fn frame(&mut self) -> PitchFrame {
@@ -354,6 +359,10 @@ struct Estimate {
 fn distance_semitones(one: f32, other: f32) -> f32 {
     (one / other).log2().abs() * 12.0
 }
+
+/// Pitch of [`PitchTracker::in_step`] before any sound, semitones. It is low, since a codec that
+/// gets a pitch above that of the sound may answer the first note with a crack.
+pub const FIRST_PITCH: f32 = 45.0;
 
 /// Frame before any sound.
 const INITIAL_FRAME: PitchFrame = PitchFrame {

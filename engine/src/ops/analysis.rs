@@ -6,7 +6,7 @@ use ondes_kernels::Kernels;
 use serde::{Deserialize, Serialize};
 
 use super::operation::{ChannelLinks, Memory, Operation, require};
-use crate::dsp::pitch::PitchTracker;
+use crate::dsp::pitch::{FIRST_PITCH, PitchTracker};
 use crate::model::export::node_line::{Function, Initial, NodeLine, WITH_PAST, number};
 use crate::model::{Shape, limits};
 use crate::native::layer::{Io, Layer, LayerContext};
@@ -63,7 +63,7 @@ impl Operation for Pitch {
         let taps_tensor = line.tensor("taps", || (vec![1, 1, taps], windows.taps.to_vec()));
         let past = windows.window.saturating_sub(self.hop) + taps - 1;
         let past = line.state("past", vec![1, past], Initial::Zeros);
-        let held = line.state("held", vec![1], Initial::Floats(vec![69.0]));
+        let held = line.state("held", vec![1], Initial::Floats(vec![FIRST_PITCH]));
         for function in [WITH_PAST, PITCH_PERIODS] {
             line.need(function);
         }
@@ -129,7 +129,7 @@ impl Layer for PitchLayer {
 
 /// [`Pitch`], without what the tracker keeps from one frame to the next, and without the shorter
 /// stretch that it refines a pitch over: steady tones are within 5 cents of it. `held [1]` is the
-/// last pitch.
+/// last pitch. The numbers are those of [`crate::dsp::pitch`].
 pub(super) const PITCH: Function = Function {
     signature: "pitch(x: Tensor, past: Tensor, held: Tensor, taps: Tensor, hop: int, window: int, short: int, \
                 shortest: int, longest: int, sample_rate: float) -> Tensor",
