@@ -1,4 +1,4 @@
-//! What is measured in a sound.
+//! Ops that measure a sound.
 
 use std::ops::RangeInclusive;
 

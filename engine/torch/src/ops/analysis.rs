@@ -1,4 +1,4 @@
-//! What is measured in a sound, without gradients.
+//! Ops that measure a sound, without gradients.
 
 use ondes_engine::dsp::pitch::PitchTracker;
 use tch::{Kind, Tensor};
