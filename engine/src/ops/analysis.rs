@@ -12,8 +12,8 @@ use crate::model::{Shape, limits};
 use crate::native::layer::{Io, Layer, LayerContext};
 
 /// Pitch of a sound, semitones (69 = 440 Hz), by [`PitchTracker::in_step`]. Input: audio. Output:
-/// `[1]`, a frame every `hop` samples, which tells the pitch of 11 ms before its end, or the last
-/// one where there is none.
+/// `[1]`, a frame every `hop` samples with the pitch of 11 ms before its end, kept through silence
+/// and noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pitch {
     /// Samples of a frame.
@@ -43,7 +43,7 @@ impl Operation for Pitch {
         })
     }
 
-    /// Five Fourier transforms of about 3,500 samples, half of them shorter.
+    /// Three Fourier transforms of about 3,800 samples, and three of 1,500.
     fn multiply_adds(&self, _inputs: &[Shape], _output: Shape) -> usize {
         400_000
     }
