@@ -102,6 +102,7 @@ impl CodecGraph {
             performance: None,
             card: Card::default(),
             variants: Vec::new(),
+            oversampling: 1,
         };
         Model::new(header, weights).expect("a valid model")
     }

@@ -131,6 +131,7 @@ fn codec(scale: usize) -> Model {
         performance: None,
         card: Card::default(),
         variants: Vec::new(),
+        oversampling: 1,
     };
     Model::new(header, weights).expect("a valid model")
 }

@@ -72,11 +72,27 @@ pub struct Header {
     /// Smaller versions of the base method, smallest first; each is a method of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
+    /// Factor of [`OVERSAMPLINGS`](limits::OVERSAMPLINGS) at which an effect is played unless the
+    /// player asks for another, so that what it adds to a sound does not alias.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub oversampling: usize,
     /// Performance settings that turn notes into pitch and loudness; only instruments have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub performance: Option<Performance>,
     /// Name, author, licence, training and quality.
     pub card: Card,
+}
+
+fn one() -> usize {
+    1
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_one(factor: &usize) -> bool {
+    *factor == 1
 }
 
 impl Header {
@@ -110,6 +126,7 @@ impl Header {
 ///     }],
 ///     controls: Vec::new(),
 ///     variants: Vec::new(),
+///     oversampling: 1,
 ///     performance: None,
 ///     card: Card { name: "Half".into(), ..Card::default() },
 /// };

@@ -61,10 +61,10 @@ pub const TONES: Choices = Choices {
     names: &["After", "Before"],
 };
 
-/// Oversampling factor of an effect's network.
+/// Oversampling factor of an effect's network; the first is that of the model.
 pub const OVERSAMPLINGS: Choices = Choices {
-    ids: &["1x", "2x", "4x", "8x"],
-    names: &["1×", "2×", "4×", "8×"],
+    ids: &["auto", "1x", "2x", "4x", "8x"],
+    names: &["Automatic", "1×", "2×", "4×", "8×"],
 };
 
 /// Part of a stereo input that an effect or a codec processes: both channels, their mean, or the
@@ -102,10 +102,11 @@ pub fn quality(value: f32) -> Quality {
     }
 }
 
-/// Returns the factor for a value of [`OVERSAMPLINGS`].
+/// Returns the factor for a value of [`OVERSAMPLINGS`]; `None` for that of the model.
 #[must_use]
-pub fn oversampling(value: f32) -> usize {
-    1 << (value as usize).min(OVERSAMPLINGS.ids.len() - 1)
+pub fn oversampling(value: f32) -> Option<usize> {
+    let place = (value as usize).min(OVERSAMPLINGS.ids.len() - 1);
+    Some(1 << place.checked_sub(1)?)
 }
 
 /// Output level of an effect.
@@ -202,7 +203,10 @@ mod tests {
                 SOURCES.ids[place]
             );
         }
-        assert_eq!([0.0, 1.0, 2.0, 9.0].map(oversampling), [1, 2, 4, 8]);
+        assert_eq!(
+            [0.0, 1.0, 2.0, 9.0].map(oversampling),
+            [None, Some(1), Some(2), Some(8)]
+        );
         let qualities = [
             Quality::Full,
             Quality::Balanced,

@@ -87,8 +87,8 @@ struct Inner {
     source: ControlSource,
     /// True if the input has two channels.
     has_stereo_input: bool,
-    /// Oversampling factor of an effect's network.
-    oversampling: usize,
+    /// Oversampling factor of an effect's network; `None` for that of the model.
+    oversampling: Option<usize>,
     model: Option<Arc<Model>>,
     /// Number by which the session identifies the model.
     model_number: u64,
@@ -155,7 +155,7 @@ impl InstanceHandle {
                 state,
                 source: product.source(),
                 has_stereo_input: true,
-                oversampling: 1,
+                oversampling: None,
                 controls: ModelControls::new(&model).into(),
                 turned_latents: BTreeSet::new(),
                 model: Some(model),
@@ -197,8 +197,9 @@ impl InstanceHandle {
         }
     }
 
-    /// Sets the oversampling factor of an effect's network: 1, 2, 4 or 8.
-    pub fn set_oversampling(&self, factor: usize) {
+    /// Sets the oversampling factor of an effect's network: 1, 2, 4 or 8; `None` for that of the
+    /// model.
+    pub fn set_oversampling(&self, factor: Option<usize>) {
         let mut inner = self.inner();
         if std::mem::replace(&mut inner.oversampling, factor) != factor {
             self.load(&mut inner);

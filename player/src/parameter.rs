@@ -189,7 +189,8 @@ pub static PARAMETERS: &[Parameter] = &[
         .unit(" %")
         .tooltip("Share of the cabinet's sound; 0 turns it off"),
     choice("oversampling", "Oversampling", OVERSAMPLINGS).group(PROCESSING).project_only().not_automatable().tooltip(
-        "Run an effect's network at a multiple of its sample rate, against aliasing; the latency depends on it",
+        "Run an effect's network at a multiple of its sample rate, against aliasing, by default that which the model \
+         asks for; the latency depends on it",
     ),
     float("size", "Size", 1.0, [0.0, 1.0], PERCENT)
         .group(PROCESSING)

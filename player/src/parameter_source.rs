@@ -28,8 +28,9 @@ pub trait ParameterSource: Send + Sync {
         choice::driver(self.value(DRIVER).unwrap_or_default())
     }
 
-    /// Returns the oversampling factor of an effect's network: 1, 2, 4 or 8.
-    fn oversampling(&self) -> usize {
+    /// Returns the oversampling factor of an effect's network: 1, 2, 4 or 8; `None` for that of the
+    /// model.
+    fn oversampling(&self) -> Option<usize> {
         choice::oversampling(self.value(OVERSAMPLING).unwrap_or_default())
     }
 

@@ -86,6 +86,7 @@ pub(crate) fn codec_with(controls: &[Control]) -> Arc<Model> {
         methods: vec![encode, decode],
         controls: controls.to_vec(),
         variants: Vec::new(),
+        oversampling: 1,
         performance: None,
         card: Card {
             name: "Mean".into(),

@@ -36,7 +36,7 @@ pub struct PluginCore {
     notes: NoteEventDecoder,
     driver: Driver,
     source: ControlSource,
-    oversampling: usize,
+    oversampling: Option<usize>,
     /// A restart was requested since the activation.
     restart_requested: bool,
     /// Configuration in which the model needed the worker. It keeps the worker's default latency,
@@ -50,7 +50,7 @@ struct Configuration {
     setup: Setup,
     driver: Driver,
     source: ControlSource,
-    oversampling: usize,
+    oversampling: Option<usize>,
     size: f32,
     channels: InputChannels,
     has_stereo_input: bool,
@@ -74,7 +74,7 @@ impl PluginCore {
             notes: NoteEventDecoder::default(),
             driver: Driver::Auto,
             source: product.source(),
-            oversampling: 1,
+            oversampling: None,
             restart_requested: false,
             worker_configuration: None,
         }

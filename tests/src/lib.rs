@@ -151,6 +151,7 @@ pub fn header(kind: Kind, methods: Vec<Method>) -> Header {
         methods,
         controls,
         variants: Vec::new(),
+        oversampling: 1,
         performance,
         card,
     }

@@ -164,6 +164,7 @@ fn untrained(inputs: usize, outputs: usize, ops: Vec<Op>) -> anyhow::Result<Mode
         methods: vec![method],
         controls: Vec::new(),
         variants: Vec::new(),
+        oversampling: 1,
         performance: None,
         card: Card::default(),
     };

@@ -119,6 +119,7 @@ impl CaptureGraph {
             performance: None,
             card: Card::default(),
             variants: Vec::new(),
+            oversampling: 1,
         };
         Model::new(header, weights).expect("a valid model")
     }

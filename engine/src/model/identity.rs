@@ -262,6 +262,7 @@ mod tests {
                 up_to: 0.5,
                 levels: None,
             }],
+            oversampling: 1,
             performance: None,
             card: Card {
                 name: "Half".into(),

@@ -43,5 +43,7 @@ pub const EXECUTOR_VALUES: usize = 256 << 20;
 pub const CODES: usize = 1 << 16;
 /// Samples of all channels of a sound that a program takes: more than 40 s of mono at 48 kHz.
 pub const SOUND_VALUES: usize = 2 << 20;
+/// Factors by which an effect's network can be oversampled.
+pub const OVERSAMPLINGS: [usize; 4] = [1, 2, 4, 8];
 /// Supported sample rates, Hz.
 pub const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 8_000..=384_000;

@@ -19,6 +19,12 @@ pub(super) fn check_header(header: &Header) -> Result<(), ModelError> {
             limits::SAMPLE_RATES.end()
         )));
     }
+    if !limits::OVERSAMPLINGS.contains(&header.oversampling) {
+        return Err(ModelError::Header(format!(
+            "oversampling factor {} is not supported; allowed: 1, 2, 4, 8",
+            header.oversampling
+        )));
+    }
     ModelError::limit(
         "the number of methods",
         header.methods.len(),

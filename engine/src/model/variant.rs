@@ -116,6 +116,7 @@ mod tests {
                 variant("lite", 0.5),
                 variant("odd", 7.0),
             ],
+            oversampling: 1,
             performance: None,
             card: Card::default(),
         };

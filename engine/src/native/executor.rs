@@ -37,6 +37,7 @@ use crate::model::{Method, Model, ModelError};
 ///     performance: None,
 ///     card: Card::default(),
 ///     variants: Vec::new(),
+///     oversampling: 1,
 /// };
 /// let model = Model::new(header, Weights::default())?;
 ///

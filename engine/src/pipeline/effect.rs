@@ -17,7 +17,7 @@ use super::method_ports::{ChannelLayout, inputs, output, require_audio};
 use super::method_runner::{MethodRunner, RunnerSize, select_active, take_equally_long};
 use super::options::{PipelineError, PipelineOptions};
 use crate::dsp::noise::stream_seed;
-use crate::model::{Method, Model};
+use crate::model::{Method, Model, limits};
 
 /// Shortest hop, and so the interval between control updates, in samples: enough work for an
 /// efficient step.
@@ -51,9 +51,11 @@ pub(super) fn check<'a>(
     require_audio(method, input)?;
     require_audio(method, output(method)?)?;
     let layout = ChannelLayout::new(options.channels, input.channels, output(method)?.channels);
-    match options.oversampling {
-        1 | 2 | 4 | 8 => Ok((method, port_names, layout)),
-        factor => Err(PipelineError::Oversampling(factor)),
+    let factor = options.factor(header);
+    if limits::OVERSAMPLINGS.contains(&factor) {
+        Ok((method, port_names, layout))
+    } else {
+        Err(PipelineError::Oversampling(factor))
     }
 }
 
@@ -74,7 +76,7 @@ pub(super) fn build(
         streams,
         joined: layout.joined,
         step: hop,
-        oversampling: options.oversampling,
+        oversampling: options.factor(header),
     };
     let runner = MethodRunner::new(model, method, &port_names, options.executor_options(), size)?;
     let config = EffectStreamConfig {

@@ -50,9 +50,10 @@ pub struct PipelineOptions {
     pub channels: InputChannels,
     /// Number of sessions, each with a slot of its own.
     pub sessions: usize,
-    /// Factor by which an effect's network is oversampled: 1, 2, 4 or 8. Reduces aliasing at a
-    /// proportional cost; other kinds ignore it.
-    pub oversampling: usize,
+    /// Factor by which an effect's network is oversampled: 1, 2, 4 or 8; `None` for that of the
+    /// [model](Header::oversampling). Reduces aliasing at a proportional cost; other kinds ignore
+    /// it.
+    pub oversampling: Option<usize>,
     /// Computes the hop of a codec or a generator over all host blocks until the next one is
     /// complete. A codec gets one hop more of latency; a generator is a hop ahead, and knobs, keys
     /// and input act on it a hop later. For a single session, natively; ignored otherwise.
@@ -78,6 +79,11 @@ impl PipelineOptions {
         } else {
             Err(PipelineError::Size(self.size))
         }
+    }
+
+    /// Returns the factor by which a model's network is oversampled.
+    pub(crate) fn factor(&self, header: &Header) -> usize {
+        self.oversampling.unwrap_or(header.oversampling)
     }
 
     pub(super) fn executor_options(&self) -> ExecutorOptions {
@@ -112,7 +118,7 @@ impl Default for PipelineOptions {
             kernels: Kernels::detect(),
             channels: InputChannels::default(),
             sessions: 1,
-            oversampling: 1,
+            oversampling: None,
             spread: false,
             size: 1.0,
             executor: ExecutorSelection::default(),

@@ -157,7 +157,6 @@ impl ModelFactory for PlayableModel {
         let PipelineOptions {
             voices,
             kernels,
-            oversampling,
             resampling,
             size,
             executor,
@@ -170,6 +169,7 @@ impl ModelFactory for PlayableModel {
         };
         let (hash, kernels) = (self.model.content_hash(), kernels.name());
         let sides = if self.is_stereo() { 2 } else { 1 };
+        let oversampling = self.options.factor(self.model.header());
         // Sizes that select the same variant are equal.
         let variant = self
             .model

@@ -157,6 +157,7 @@ pub(super) fn build(
         methods,
         controls,
         variants: Vec::new(),
+        oversampling: 1,
         performance: None,
         card: Card {
             name: if own_name.is_empty() {

@@ -103,7 +103,14 @@ impl InfoText {
                 info.format
             ),
         );
-        self.row("sample rate", &format!("{} Hz", info.sample_rate));
+        let oversampled = match info.oversampling {
+            1 => String::new(),
+            factor => format!(", oversampled by {factor}"),
+        };
+        self.row(
+            "sample rate",
+            &format!("{} Hz{oversampled}", info.sample_rate),
+        );
         let stored = info.storage.iter().map(|stored| {
             let share = 100.0 * stored.weights as f64 / info.parameters.max(1) as f64;
             format!(

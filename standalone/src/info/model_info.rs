@@ -37,6 +37,8 @@ pub struct ModelInfo {
     pub format: u32,
     /// Sample rate of all audio, Hz.
     pub sample_rate: u32,
+    /// Factor at which an effect is oversampled, unless the player asks for another.
+    pub oversampling: usize,
     /// Number of weights.
     pub parameters: usize,
     /// Storage of the weights, by type.
@@ -128,6 +130,7 @@ pub fn gather(model: &Model, path: &Path, file_bytes: u64) -> Result<ModelInfo, 
         file_bytes,
         format: header.format,
         sample_rate: header.sample_rate,
+        oversampling: header.oversampling,
         parameters: model.parameters(),
         storage: storage(model),
         methods: header

@@ -264,8 +264,9 @@ impl RenderArguments {
         choice::channels(self.parameters.value(CHANNELS))
     }
 
-    /// Returns the oversampling factor of an effect's network: 1, 2, 4 or 8.
-    pub fn oversampling(&self) -> usize {
+    /// Returns the oversampling factor of an effect's network: 1, 2, 4 or 8; `None` for that of the
+    /// model.
+    pub fn oversampling(&self) -> Option<usize> {
         choice::oversampling(self.parameters.value(OVERSAMPLING))
     }
 

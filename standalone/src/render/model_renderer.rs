@@ -375,7 +375,7 @@ impl<'a> ModelRenderer<'a> {
                 arguments.model.display()
             );
         }
-        if kind != Kind::Effect && arguments.oversampling() > 1 {
+        if kind != Kind::Effect && arguments.oversampling().is_some_and(|factor| factor > 1) {
             let (file, kind) = (arguments.model.display(), kind.name());
             bail!("{file}: only effects can be oversampled, this model is of kind {kind}");
         }

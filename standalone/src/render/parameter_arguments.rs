@@ -190,7 +190,7 @@ mod tests {
         ];
         let given = parsed(&arguments).unwrap();
         let values = [GATE, BLOCK_DC, TONE, OVERSAMPLING, SIZE].map(|id| given.value(id));
-        assert_eq!(values, [-60.0, 1.0, 1.0, 2.0, 0.5]);
+        assert_eq!(values, [-60.0, 1.0, 1.0, 3.0, 0.5]);
         assert_eq!(
             (given.given(TONE_GAINS[0]), given.value(TONE_GAINS[0])),
             (None, 0.0)
@@ -208,7 +208,7 @@ mod tests {
             parsed(&["--oversampling", "2x"])
                 .unwrap()
                 .value(OVERSAMPLING),
-            1.0
+            2.0
         );
     }
 

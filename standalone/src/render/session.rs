@@ -373,7 +373,7 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
         method,
         settings,
         ("--control", !arguments.controls.is_empty()),
-        ("--oversampling", arguments.oversampling() != 1),
+        ("--oversampling", arguments.oversampling().is_some()),
         (
             "--resampling",
             arguments.resampling != ResamplingArgument::default(),

@@ -253,6 +253,7 @@ pub fn instrument(sample_rate: u32, hop: usize) -> Model {
             control("brightness", "dB", -24.0, 24.0, 0.0),
         ],
         variants: Vec::new(),
+        oversampling: 1,
         performance: Some(Performance {
             pitch_low: 40.0,
             pitch_high: 90.0,
@@ -311,6 +312,7 @@ pub fn codec() -> Model {
         ],
         controls: Vec::new(),
         variants: Vec::new(),
+        oversampling: 1,
         performance: None,
         card: Card {
             name: "Mean".into(),
@@ -349,6 +351,7 @@ pub fn effect() -> Model {
         methods: vec![method],
         controls: Vec::new(),
         variants: Vec::new(),
+        oversampling: 1,
         performance: None,
         card: Card {
             name: "Half".into(),

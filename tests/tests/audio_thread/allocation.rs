@@ -177,7 +177,7 @@ fn the_chain_around_an_oversampled_model_does_not_allocate() {
         Box::new(Cabinet::new(&response, RATE, Kernels::detect()).expect("its own rate"))
     };
     let options = PipelineOptions {
-        oversampling: 8,
+        oversampling: Some(8),
         ..PipelineOptions::default()
     };
     let mut pipeline = Pipeline::new(&untrained_effect(1), &options).expect("it plays");

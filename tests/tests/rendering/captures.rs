@@ -4,7 +4,6 @@
 #![allow(clippy::needless_range_loop)]
 
 mod accuracy;
-mod aliases;
 mod classics;
 mod errors;
 pub mod generate;

@@ -143,7 +143,7 @@ fn a_mono_model_on_two_channels_is_two_mono_models() {
         for sample_rate in [RATE, 44_100] {
             let options = PipelineOptions {
                 sample_rate,
-                oversampling,
+                oversampling: Some(oversampling),
                 seed: 4,
                 ..PipelineOptions::default()
             };

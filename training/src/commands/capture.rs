@@ -10,6 +10,7 @@ use ondes_engine::model::{Control, Gear, Levels, Measure, Model, file};
 use ondes_physical_models::loudspeaker;
 use ondes_training::compression::variants;
 use ondes_training::loss::LossWeights;
+use ondes_training::tasks::capture::aliases;
 use ondes_training::tasks::capture::architecture::{Architecture, names, packed_names};
 use ondes_training::tasks::capture::config::{CaptureConfig, CardConfig, PairConfig};
 use ondes_training::tasks::capture::measure::{Comparison, compare, loudness_db};
@@ -94,6 +95,10 @@ pub struct CaptureArguments {
     /// Sample rate of the capture, Hz; files at other rates are resampled [default: 48000].
     #[arg(long, value_parser = clap::value_parser!(u32).range(8_000..=192_000))]
     sample_rate: Option<u32>,
+    /// Factor of oversampling at which the capture is played unless the player asks for another:
+    /// 1, 2, 4 or 8. The command tells which one its aliases need [default: 1].
+    #[arg(long, value_name = "FACTOR")]
+    oversampling: Option<usize>,
     /// Highest learning rate.
     #[arg(long, value_parser = value_parser::positive)]
     learning_rate: Option<f64>,
@@ -230,6 +235,7 @@ fn capture_config(options: &CaptureArguments) -> anyhow::Result<CaptureConfig> {
     config.size = options.size.clone().or(config.size);
     config.from = options.from.clone().or(config.from);
     config.sample_rate = options.sample_rate.unwrap_or(config.sample_rate);
+    config.oversampling = options.oversampling.or(config.oversampling);
     config.seed = options.seed.unwrap_or(config.seed);
     let training = &mut config.training;
     if options.epochs.is_some() {
@@ -345,7 +351,9 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
         &config.pairs[0].wet,
     )?;
     let mut header = model.header().clone();
+    header.oversampling = config.oversampling.unwrap_or(1);
     header.card.quality = vec![measured(&model, &out, || measure(&model, &pairs))?];
+    print_aliases(&model, header.oversampling)?;
     let model = model.with_header(header)?;
     write(&model, &out)?;
     if let (Some(path), NetworkSource::New(architecture)) = (&config.nam, &network) {
@@ -370,6 +378,21 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
             .with_context(|| format!("{}: cannot be removed", checkpoint.display()))?;
     }
     Ok(outcome)
+}
+
+/// Prints how strong the aliases of a capture are at the factor it is played at, and the factor that
+/// it needs.
+fn print_aliases(model: &Model, factor: usize) -> anyhow::Result<()> {
+    let found = aliases::strongest_db(model, factor)?;
+    let advice = match aliases::needed_factor(model)? {
+        Some(needed) if needed > factor => {
+            format!("; use --oversampling {needed}, here or where you play it")
+        }
+        Some(_) => String::new(),
+        None => "; no oversampling makes them inaudible".to_owned(),
+    };
+    println!("aliases {found:.0} dB{advice}");
+    Ok(())
 }
 
 /// Measures and prints the quality on each pair; returns the mean error on the held-out parts.

@@ -5,9 +5,10 @@
 //! which [`check`] checks and [`align`] aligns; [`architecture`] defines the usual networks, and
 //! [`network_source`] selects one of these or an existing model; [`knobs`] makes the device's knobs
 //! its controls, and [`knob_positions`] chooses where to record them; [`task`] trains it on
-//! [`windows`] of the pairs; [`rest`] removes its constant offset, [`measure`] measures quality, and
-//! [`nam`] exports to other players. [`config`] reads all of it from a file.
+//! [`windows`] of the pairs; [`rest`] removes its constant offset, [`measure`] measures quality,
+//! [`aliases`] what folds down, and [`nam`] exports to other players. [`config`] reads all of it from a file.
 
+pub mod aliases;
 pub mod align;
 pub mod architecture;
 pub mod check;

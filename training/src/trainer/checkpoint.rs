@@ -38,6 +38,9 @@ pub struct Progress {
     pub loss_scale: LossScale,
     /// Steps in a row whose gradient was not finite.
     pub skipped: u64,
+    /// How often the run has diverged and gone on.
+    #[serde(default)]
+    pub recoveries: i32,
     /// Kept checkpoints: validation loss and step.
     #[serde(default)]
     pub kept: Vec<(f64, u64)>,

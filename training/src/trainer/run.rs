@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use ondes_engine::model::Model;
 use ondes_torch::TorchWeights;
 use tch::{Device, Tensor};
@@ -20,6 +20,7 @@ use super::parameters::Parameters;
 use super::pass::effective_weights;
 use super::profile::{Part, Profile, synchronize};
 use super::progress::ProgressDisplay;
+use super::step::Divergence;
 use super::task::{Task, Validation, model_weights};
 use super::tensorboard::TensorBoard;
 use super::training_config::Length;
@@ -30,6 +31,10 @@ use crate::schedule::ScheduleConfig;
 
 /// Share of the last step in the mean loss.
 const MEAN_SHARE: f64 = 0.02;
+/// How often a run goes on after it has diverged, and the share of the learning rate that is left
+/// each time.
+pub(super) const MAX_RECOVERIES: i32 = 4;
+const RECOVERED_RATE: f64 = 0.5;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -428,7 +433,13 @@ impl<T: Task> Trainer<T> {
         while self.progress.step < self.progress.steps {
             let started = Instant::now();
             let rate = self.learning_rate();
-            let loss = self.step(rate)?;
+            let loss = match self.step(rate) {
+                Err(error) if error.is::<Divergence>() => {
+                    self.recover(error)?;
+                    continue;
+                }
+                loss => loss?,
+            };
             self.progress.step += 1;
             let step = self.progress.step;
             if !loss.total.is_nan() {
@@ -484,6 +495,33 @@ impl<T: Task> Trainer<T> {
         Ok(None)
     }
 
+    /// Goes on from the best weights so far at half the learning rate, as somebody would who finds a
+    /// run that has diverged.
+    ///
+    /// # Errors
+    /// Returns the error, with advice, before the first validation and if it has happened too often.
+    fn recover(&mut self, error: anyhow::Error) -> anyhow::Result<()> {
+        let has_best = self.progress.best.is_some_and(|(loss, _)| loss.is_finite());
+        if !has_best || self.progress.recoveries == MAX_RECOVERIES {
+            let advice = "use a lower learning rate, and resume or export the last checkpoint";
+            return Err(anyhow!("{error}; {advice}"));
+        }
+        self.progress.recoveries += 1;
+        self.progress.skipped = 0;
+        tch::no_grad(|| self.parameters.values().copy_(&self.best));
+        if let Some(ema) = &mut self.ema {
+            tch::no_grad(|| ema.copy_(&self.best));
+        }
+        self.optimizer = self.options.optimizer.build(&self.parameters);
+        self.task.restart_step();
+        self.task.set_state(Vec::new());
+        eprintln!(
+            "{error}; going on from the best weights so far, with {} of the learning rate",
+            RECOVERED_RATE.powi(self.progress.recoveries)
+        );
+        Ok(())
+    }
+
     /// Returns the learning rate of the next step.
     fn learning_rate(&self) -> f64 {
         let Self {
@@ -495,7 +533,7 @@ impl<T: Task> Trainer<T> {
             options.training.warmup_steps,
             &progress.plateau,
         );
-        options.training.learning_rate * share
+        options.training.learning_rate * share * RECOVERED_RATE.powi(progress.recoveries)
     }
 
     /// Returns the whole state of the task, of which each process has its rows.
@@ -550,7 +588,10 @@ impl<T: Task> Trainer<T> {
             .as_ref()
             .map_or(0.0, |validation| validation.loss)])?;
         let step = self.progress.step;
-        let is_best = self.progress.best.is_none_or(|(best, _)| loss < best);
+        let is_best = self
+            .progress
+            .best
+            .is_none_or(|(best, _)| loss < best || best.is_nan());
         if is_best {
             self.progress.best = Some((loss, step));
             self.progress.waited = 0;

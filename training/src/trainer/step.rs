@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 
 use super::guard::{OutOfMemory, if_it_fits};
 use super::options::ema_decay;
@@ -19,6 +19,21 @@ const TIMED_STEPS: u32 = 4;
 const UNTIMED_STEPS: u32 = 2;
 /// Steps in a row with a gradient that is not finite, after which a run has diverged.
 const MAX_SKIPPED: u64 = 10;
+
+/// Training has left all finite numbers.
+#[derive(Debug, thiserror::Error)]
+#[error("training diverged at step {step}: {reason}")]
+pub(super) struct Divergence {
+    step: u64,
+    reason: String,
+}
+
+impl Divergence {
+    fn new(step: u64, reason: &str) -> anyhow::Error {
+        let reason = reason.to_owned();
+        Self { step, reason }.into()
+    }
+}
 
 /// Loss of a step.
 pub(super) struct StepLoss {
@@ -140,11 +155,12 @@ impl<T: Task> Trainer<T> {
             let node = batches
                 .iter()
                 .find_map(|(_, batch)| task.first_non_finite(&effective, batch));
-            bail!(
-                "training diverged at step {step}: the loss is {total}{}; use a lower learning rate, and resume or export \
-                 the last checkpoint",
-                node.map_or_else(String::new, |node| format!(", first in the layer {node:?}"))
-            );
+            let place =
+                node.map_or_else(String::new, |node| format!(", first in the layer {node:?}"));
+            return Err(Divergence::new(
+                step,
+                &format!("the loss is {total}{place}"),
+            ));
         }
         let norm = parameters.gradient_norm();
         (loss.total, loss.gradient) = (total, norm);
@@ -158,10 +174,9 @@ impl<T: Task> Trainer<T> {
                     .gradient_norms()
                     .into_iter()
                     .find(|(_, norm)| !norm.is_finite());
-                bail!(
-                    "training diverged at step {step}: the gradient of {:?} is not finite; use a lower learning rate",
-                    layer.map_or("all layers", |(name, _)| name)
-                );
+                let layer = layer.map_or("all layers", |(name, _)| name);
+                let reason = format!("the gradient of {layer:?} is not finite");
+                return Err(Divergence::new(step, &reason));
             }
             return Ok(loss);
         }

@@ -10,6 +10,7 @@ use tch::{Device, Tensor};
 use super::checkpoint::Checkpoint;
 use super::guard::injection;
 use super::memory;
+use super::run::MAX_RECOVERIES;
 use super::task::first_non_finite;
 use super::training_config::AUTO_BATCH;
 use super::{Length, Outcome, Precision, ProfileOptions, RunFiles, Trainer, log_line};
@@ -421,6 +422,31 @@ fn divergence_names_the_layer() {
         first_non_finite(&method, 48_000, &weights, &input).as_deref(),
         Some("head")
     );
+}
+
+#[test]
+fn a_run_that_diverges_goes_on_from_its_best_weights() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    let mut trainer = run(&options("lstm-2", 20, folder.path()), &pair);
+    let best = trainer.progress.best.expect("a validation").0;
+    let break_it = |trainer: &mut Trainer<CaptureTask<'_>>| {
+        trainer.progress.steps += 20;
+        let _ = tch::no_grad(|| trainer.parameters.values().fill_(f64::NAN));
+    };
+    break_it(&mut trainer);
+    assert_eq!(trainer.run().expect("it goes on"), Outcome::Finished);
+    assert_eq!(
+        (trainer.progress.step, trainer.progress.recoveries),
+        (40, 1)
+    );
+    assert!(trainer.progress.best.expect("a validation").0 <= best);
+    assert!(trainer.model().is_ok());
+
+    trainer.progress.recoveries = MAX_RECOVERIES;
+    break_it(&mut trainer);
+    let error = trainer.run().expect_err("too often").to_string();
+    assert!(error.contains("use a lower learning rate"), "{error}");
 }
 
 #[test]

@@ -89,6 +89,7 @@ fn amplifier_with(levels: Option<Levels>, lite: bool) -> Arc<Model> {
             .collect(),
         controls: Vec::new(),
         variants: lite.then_some(variant).into_iter().collect(),
+        oversampling: 1,
         performance: None,
         card: Card {
             name: "Amplifier".into(),
@@ -398,7 +399,7 @@ fn oversampling_restarts_the_session_with_more_latency() {
     let mut track = Track::new();
     let mut player = track.player();
     assert_eq!(player.latency_samples(), 0);
-    track.turn(OVERSAMPLING, 2.0);
+    track.turn(OVERSAMPLING, 3.0);
     track.frame();
     let mut blocks = 0;
     while !player.latency_changed() {

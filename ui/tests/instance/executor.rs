@@ -84,6 +84,7 @@ fn amplifier() -> Arc<Model> {
         methods: vec![method],
         controls: Vec::new(),
         variants: Vec::new(),
+        oversampling: 1,
         performance: None,
         card: Card {
             name: "Amplifier".into(),

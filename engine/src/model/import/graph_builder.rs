@@ -264,6 +264,7 @@ pub(super) fn model(methods: Vec<BuiltMethod>, info: ModelInfo) -> Result<Model,
         methods: all,
         controls,
         variants,
+        oversampling: 1,
         performance: None,
         card,
     };

@@ -45,6 +45,7 @@ fn clipper(block: usize) -> Model {
         sample_rate: RATE as u32,
         methods: vec![forward],
         variants: Vec::new(),
+        oversampling: 1,
         controls: Vec::new(),
         performance: None,
         card: Card {
@@ -57,7 +58,7 @@ fn clipper(block: usize) -> Model {
 
 fn options(oversampling: usize) -> PipelineOptions {
     PipelineOptions {
-        oversampling,
+        oversampling: Some(oversampling),
         ..PipelineOptions::default()
     }
 }

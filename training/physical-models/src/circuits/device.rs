@@ -243,10 +243,8 @@ fn softplus(x: f64) -> (f64, f64) {
 fn grid_current(grid: f64) -> (f64, f64) {
     let (soft, rise) = softplus(GRID_SHARPNESS * grid);
     let soft = soft / GRID_SHARPNESS;
-    (
-        GRID_PERVEANCE * soft.powf(GRID_EXPONENT),
-        GRID_PERVEANCE * GRID_EXPONENT * soft.powf(GRID_EXPONENT - 1.0) * rise,
-    )
+    let steepness = GRID_PERVEANCE * soft.powf(GRID_EXPONENT - 1.0);
+    (steepness * soft, GRID_EXPONENT * steepness * rise)
 }
 
 fn triode([grid, plate]: [f64; PORTS]) -> ([f64; PORTS], Slopes) {
@@ -258,8 +256,8 @@ fn triode([grid, plate]: [f64; PORTS]) -> ([f64; PORTS], Slopes) {
     let root = (KVB + plate * plate).sqrt();
     let (soft, rise) = softplus(KP * (1.0 / MU + grid / root));
     let drive = plate / KP * soft;
-    let current = 2.0 / KG1 * drive.powf(EXPONENT);
-    let slope = 2.0 / KG1 * EXPONENT * drive.powf(EXPONENT - 1.0);
+    let steepness = 2.0 / KG1 * drive.powf(EXPONENT - 1.0);
+    let (current, slope) = (steepness * drive, EXPONENT * steepness);
     let by_grid = plate * rise / root;
     let by_plate = soft / KP - grid * plate * plate * rise / root.powi(3);
     (
@@ -273,8 +271,8 @@ fn pentode(valve: Pentode, [grid, plate]: [f64; PORTS]) -> ([f64; PORTS], Slopes
     let (grid_current, grid_slope) = grid_current(grid);
     let (soft, rise) = softplus(valve.kp * (1.0 / valve.mu + grid / valve.screen_v));
     let drive = valve.screen_v / valve.kp * soft;
-    let current = 2.0 / valve.kg1 * drive.powf(valve.exponent);
-    let slope = 2.0 / valve.kg1 * valve.exponent * drive.powf(valve.exponent - 1.0) * rise;
+    let steepness = 2.0 / valve.kg1 * drive.powf(valve.exponent - 1.0);
+    let (current, slope) = (steepness * drive, valve.exponent * steepness * rise);
     let knee = (plate / valve.knee_v).atan();
     let by_plate = current * valve.knee_v / (valve.knee_v.powi(2) + plate * plate);
     (

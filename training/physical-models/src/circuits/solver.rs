@@ -13,8 +13,9 @@ use super::device::{Device, PORTS, Slopes};
 use super::matrix::{MAX_UNKNOWNS as MAX_PORTS, inverse, solve};
 use super::netlist::{Netlist, stamp};
 
-/// Largest voltage change of a converged iteration, volts.
-const TOLERANCE_V: f64 = 1e-9;
+/// Largest voltage change of the last iteration, volts. Newton's method squares the error, so that what
+/// is left is far smaller.
+const TOLERANCE_V: f64 = 1e-6;
 /// Most iterations per step; three or four are usual. A valve's grid that is driven far into cut-off
 /// moves by a volt in each.
 const ITERATIONS: usize = 400;

@@ -68,6 +68,7 @@ fn effect(nodes: &[(&str, &[&str], Op)], seed: u64) -> Model {
         methods: vec![method],
         controls: Vec::new(),
         variants: Vec::new(),
+        oversampling: 1,
         performance: None,
         card: Card::default(),
     };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use ondes_engine::model::limits::OVERSAMPLINGS;
 use ondes_engine::model::{Control, Curve, Gear};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,8 @@ pub struct CaptureConfig {
     pub nam: Option<PathBuf>,
     /// Sample rate, Hz.
     pub sample_rate: u32,
+    /// Factor of oversampling at which the capture is to be played, against aliases.
+    pub oversampling: Option<usize>,
     /// Seed of initial weights and windows.
     pub seed: u64,
     /// Length and pace of training.
@@ -123,6 +126,7 @@ impl Default for CaptureConfig {
             out: None,
             nam: None,
             sample_rate: RATE,
+            oversampling: None,
             seed: 0,
             training: TrainingOverrides::default(),
             loader: WorkersConfig::default(),
@@ -168,6 +172,12 @@ impl CaptureConfig {
             "there is no [[pair]] with dry and wet"
         );
         check::in_range("sample_rate", self.sample_rate, 8_000..=192_000)?;
+        if let Some(factor) = self.oversampling {
+            ensure!(
+                OVERSAMPLINGS.contains(&factor),
+                "oversampling must be 1, 2, 4 or 8"
+            );
+        }
         let training = &self.training;
         check::not_zero("training.epochs", training.epochs)?;
         if let Some(minutes) = training.minutes {

@@ -95,6 +95,7 @@ pub fn untrained(config: &CodecConfig) -> Result<Model, ModelError> {
         methods,
         controls: Vec::new(),
         variants: Vec::new(),
+        oversampling: 1,
         performance: None,
         card: Card {
             name: config.name.clone(),

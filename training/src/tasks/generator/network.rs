@@ -67,6 +67,7 @@ pub fn untrained(
             .chain(controls(config, conditions))
             .collect(),
         variants: Vec::new(),
+        oversampling: 1,
         performance: None,
         card: Card {
             name: config.name.clone(),

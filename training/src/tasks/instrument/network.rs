@@ -64,6 +64,7 @@ pub fn untrained_with_knobs(config: &Config, knobs: &[Control]) -> anyhow::Resul
             .chain(controls(&performance))
             .collect(),
         variants: Vec::new(),
+        oversampling: 1,
         performance: Some(performance),
         card: ondes_engine::model::Card {
             name: config.name.clone(),

@@ -189,6 +189,7 @@ fn read(path: &Path, name: String) -> Result<RaveImport, ModelError> {
         methods,
         controls: Vec::new(),
         variants: Vec::new(),
+        oversampling: 1,
         performance: None,
         card: Card {
             name,
