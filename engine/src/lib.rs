@@ -11,6 +11,7 @@
 //! - [`pipeline`]: combines these into a playable model at the host's sample rate.
 //! - [`realtime`]: plays a pipeline in an audio callback or on a worker thread, and swaps models
 //!   without a gap.
+//! - [`effects`]: compressor, equaliser, delay and others of our own.
 //! - [`chain`]: tone controls, cabinet and delay before and after a captured amplifier.
 //! - [`media`]: reads and writes audio files; [`files`] any files.
 //!
@@ -21,6 +22,7 @@
 
 pub mod chain;
 pub mod dsp;
+pub mod effects;
 pub mod executor;
 pub mod files;
 pub mod instrument;
