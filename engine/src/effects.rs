@@ -16,6 +16,7 @@
 //! tremolo.process(&mut left, &mut right);
 //! ```
 
+pub mod blocks;
 mod chorus;
 mod compressor;
 mod delay;

@@ -1,0 +1,531 @@
+//! Effects one after the other, before and after a model.
+//!
+//! Another thread arranges them while they play: it sends an [`Arrangement`] that names all blocks in
+//! their order, and brings those that are new. A block that goes or moves fades out where it is, and
+//! fades in at its new place, while all others play on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crossbeam_utils::atomic::AtomicCell;
+use ondes_kernels::FlushToZero;
+
+use super::{CHANGE_S, Effect, EffectKind};
+use crate::dsp::delay_line::DelayLine;
+use crate::dsp::level::db_to_amplitude;
+use crate::dsp::ramp::Ramp;
+
+/// Most blocks of an arrangement.
+pub const MAX_BLOCKS: usize = 16;
+
+/// Place of a block relative to the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Between the input and the model.
+    Before,
+    /// Between the model and the output.
+    After,
+}
+
+/// Settings of a block, which one thread changes while another one plays it.
+#[derive(Debug)]
+pub struct BlockSettings {
+    /// Whether it is heard.
+    on: AtomicBool,
+    mix: AtomicCell<f32>,
+    level_db: AtomicCell<f32>,
+    values: Box<[AtomicCell<f32>]>,
+}
+
+impl BlockSettings {
+    /// Creates the settings of a block of this kind, with its defaults.
+    #[must_use]
+    pub fn new(kind: &EffectKind) -> Self {
+        Self {
+            on: AtomicBool::new(true),
+            mix: AtomicCell::new(kind.mix),
+            level_db: AtomicCell::new(0.0),
+            values: kind.defaults().into_iter().map(AtomicCell::new).collect(),
+        }
+    }
+
+    /// Turns the block on, or off: it then passes its input.
+    pub fn set_on(&self, on: bool) {
+        self.on.store(on, Relaxed);
+    }
+
+    /// Sets the share of the effect beside the dry sound, 0 to 1.
+    pub fn set_mix(&self, mix: f32) {
+        self.mix.store(mix);
+    }
+
+    /// Sets the level of both, dB.
+    pub fn set_level_db(&self, level_db: f32) {
+        self.level_db.store(level_db);
+    }
+
+    /// Sets a parameter, which is in range, by its place among those of the kind.
+    pub fn set_value(&self, parameter: usize, value: f32) {
+        self.values[parameter].store(value);
+    }
+}
+
+/// An effect with its mix and level.
+pub struct Block {
+    settings: Arc<BlockSettings>,
+    effect: Box<dyn Effect>,
+    values: Vec<f32>,
+    wet: Ramp,
+    dry: Ramp,
+    /// Share of the sound that goes into the effect: an echo would begin as suddenly as its input.
+    into: Ramp,
+    /// Delay of the dry sound by the latency of the effect, and the share of it: a block that comes
+    /// or goes is not yet, or no more, late.
+    delays: [DelayLine; 2],
+    late: Ramp,
+    /// It fades out, to go or to move.
+    leaves: bool,
+    /// Nothing of the effect is heard, and nothing is in it.
+    sleeps: bool,
+}
+
+impl Block {
+    /// Creates a block for a sample rate in Hz.
+    #[must_use]
+    pub fn new(kind: &EffectKind, settings: Arc<BlockSettings>, sample_rate: u32) -> Self {
+        let effect = (kind.new)(sample_rate);
+        let delay = DelayLine::new(effect.latency_samples());
+        let ramp = |value| Ramp::new(value, CHANGE_S, sample_rate);
+        Self {
+            values: kind.defaults(),
+            settings,
+            effect,
+            wet: ramp(0.0),
+            dry: ramp(1.0),
+            into: ramp(0.0),
+            delays: [delay.clone(), delay],
+            late: ramp(0.0),
+            leaves: false,
+            sleeps: true,
+        }
+    }
+
+    /// Takes the settings over.
+    fn set(&mut self, tempo: f32) {
+        for (value, shared) in self.values.iter_mut().zip(&self.settings.values) {
+            *value = shared.load();
+        }
+        self.effect.set(&self.values, tempo);
+        let (on, mix) = (self.settings.on.load(Relaxed), self.settings.mix.load());
+        let level = db_to_amplitude(self.settings.level_db.load());
+        let (wet, dry) = match on && !self.leaves {
+            true => (mix * level, (1.0 - mix) * level),
+            false => (0.0, 1.0),
+        };
+        self.wet.set_target(wet);
+        self.into.set_target(f32::from(u8::from(!self.leaves)));
+        self.dry.set_target(dry);
+        self.late.set_target(f32::from(u8::from(!self.leaves)));
+    }
+
+    /// Completes all changes and forgets all sound.
+    fn reset(&mut self) {
+        for ramp in [&mut self.wet, &mut self.dry, &mut self.into, &mut self.late] {
+            ramp.finish();
+        }
+        self.effect.reset();
+        self.delays.iter_mut().for_each(DelayLine::reset);
+    }
+
+    /// Returns whether a block that leaves is no longer heard.
+    fn has_left(&self) -> bool {
+        let ramps = [&self.wet, &self.dry, &self.late].map(Ramp::settled);
+        self.leaves && ramps == [Some(0.0), Some(1.0), Some(0.0)]
+    }
+
+    fn process(&mut self, sound: [&mut [f32]; 2], dry: [&mut [f32]; 2]) {
+        let silent = self.wet.settled() == Some(0.0);
+        let latency = self.effect.latency_samples();
+        if silent && !self.sleeps {
+            self.effect.reset();
+        }
+        if silent {
+            self.into.jump(0.0);
+        }
+        self.sleeps = silent;
+        if silent && latency == 0 && self.dry.settled() == Some(1.0) {
+            self.late.finish();
+            return;
+        }
+        let [left, right] = sound;
+        let [dry_left, dry_right] = dry;
+        dry_left.copy_from_slice(left);
+        dry_right.copy_from_slice(right);
+        if !silent {
+            if self.into.settled() != Some(1.0) {
+                for (left, right) in left.iter_mut().zip(&mut *right) {
+                    let into = self.into.advance();
+                    *left *= into;
+                    *right *= into;
+                }
+            }
+            self.effect.process(left, right);
+        }
+        let channels = [(left, dry_left), (right, dry_right)];
+        let ramps = (self.wet, self.dry, self.late);
+        for ((wet, dry), delay) in channels.into_iter().zip(&mut self.delays) {
+            (self.wet, self.dry, self.late) = ramps;
+            for (wet, dry) in wet.iter_mut().zip(dry) {
+                let late = self.late.advance();
+                if latency > 0 {
+                    delay.push(*dry);
+                    // Rounding must not change a sound that is only late.
+                    *dry = late * delay.at(latency) + (1.0 - late) * *dry;
+                }
+                let through = self.wet.advance() * *wet;
+                let through = if silent { 0.0 } else { through };
+                *wet = through + self.dry.advance() * *dry;
+            }
+        }
+    }
+}
+
+/// Place of a block: its number, and the block itself if it is new.
+pub struct Slot {
+    /// Number of the block; no other one ever has it.
+    pub number: u64,
+    /// The block, unless it plays already.
+    pub block: Option<Box<Block>>,
+}
+
+/// All blocks in their order.
+#[derive(Default)]
+pub struct Arrangement {
+    /// Blocks before and after the model.
+    pub sides: [Vec<Slot>; 2],
+}
+
+impl Arrangement {
+    fn blocks(&mut self) -> impl Iterator<Item = (u64, &mut Block)> {
+        let slots = self.sides.iter_mut().flatten();
+        slots.filter_map(|slot| Some((slot.number, &mut **slot.block.as_mut()?)))
+    }
+
+    /// Returns where a block is: side and place.
+    fn find(&self, number: u64) -> Option<(usize, usize)> {
+        let on_side = |side: usize| {
+            let place = self.sides[side]
+                .iter()
+                .position(|slot| slot.number == number);
+            Some((side, place?))
+        };
+        on_side(0).or_else(|| on_side(1))
+    }
+}
+
+/// Plays an arrangement. Allocates only when it is made.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use ondes_engine::effects::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
+/// use ondes_engine::effects::effect;
+///
+/// let kind = effect("delay").unwrap();
+/// let settings = Arc::new(BlockSettings::new(kind));
+/// let block = Box::new(Block::new(kind, settings.clone(), 48_000));
+/// let slot = Slot { number: 1, block: Some(block) };
+/// let mut blocks = Blocks::new(Arrangement { sides: [vec![], vec![slot]] }, 64);
+/// settings.set_mix(0.5);
+/// let (mut left, mut right) = ([0.1; 64], [0.1; 64]);
+/// blocks.set(120.0);
+/// blocks.process(Side::After, &mut left, &mut right);
+/// ```
+pub struct Blocks {
+    now: Box<Arrangement>,
+    /// The next one, while blocks that it has not, or elsewhere, fade out.
+    next: Option<Box<Arrangement>>,
+    /// The last one, to be dropped on another thread.
+    last: Option<Box<Arrangement>>,
+    /// `[channel][frame]`
+    dry: [Vec<f32>; 2],
+}
+
+impl Blocks {
+    /// Creates a player of an arrangement of new blocks, for sounds of at most `max_block` frames.
+    #[must_use]
+    pub fn new(arrangement: Arrangement, max_block: usize) -> Self {
+        let mut blocks = Self {
+            now: Box::new(arrangement),
+            next: None,
+            last: None,
+            dry: [vec![0.0; max_block], vec![0.0; max_block]],
+        };
+        blocks.set(120.0);
+        blocks.reset();
+        blocks
+    }
+
+    /// Returns whether the next arrangement can be taken.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.next.is_none() && self.last.is_none()
+    }
+
+    /// Takes an arrangement, to be played as soon as what it changes has faded out.
+    ///
+    /// # Panics
+    /// If it is not [ready](Self::is_ready).
+    pub fn arrange(&mut self, next: Box<Arrangement>) {
+        assert!(self.is_ready(), "one arrangement at a time");
+        let mut first = [0, 0];
+        for (side, slots) in self.now.sides.iter_mut().enumerate() {
+            for slot in slots {
+                let there = next.find(slot.number).filter(|there| there.0 == side);
+                let stays = there.filter(|(_, place)| *place >= first[side]);
+                if let Some((_, place)) = stays {
+                    first[side] = place + 1;
+                }
+                if let Some(block) = &mut slot.block {
+                    block.leaves = stays.is_none();
+                }
+            }
+        }
+        self.next = Some(next);
+    }
+
+    /// Returns an arrangement that is no longer needed, to be dropped on another thread.
+    pub fn take_last(&mut self) -> Option<Box<Arrangement>> {
+        self.last.take()
+    }
+
+    /// Begins a block with the present settings and the tempo of the song, quarter notes a minute.
+    pub fn set(&mut self, tempo: f32) {
+        if self.next.is_some()
+            && self
+                .now
+                .blocks()
+                .all(|(_, block)| !block.leaves || block.has_left())
+            && let Some(mut next) = self.next.take()
+        {
+            for slot in next.sides.iter_mut().flatten() {
+                if slot.block.is_none()
+                    && let Some((side, place)) = self.now.find(slot.number)
+                {
+                    slot.block = self.now.sides[side][place].block.take();
+                }
+            }
+            self.last = Some(std::mem::replace(&mut self.now, next));
+            self.now
+                .blocks()
+                .for_each(|(_, block)| block.leaves = false);
+        }
+        self.now.blocks().for_each(|(_, block)| block.set(tempo));
+    }
+
+    /// Completes changes of settings, and forgets all sound.
+    pub fn reset(&mut self) {
+        self.now.blocks().for_each(|(_, block)| block.reset());
+    }
+
+    /// Processes the sound on one side of the model, at most a block.
+    pub fn process(&mut self, side: Side, left: &mut [f32], right: &mut [f32]) {
+        let slots = &mut self.now.sides[side as usize];
+        if slots.is_empty() {
+            return;
+        }
+        let _flush = FlushToZero::on();
+        let frames = left.len();
+        let [dry_left, dry_right] = &mut self.dry;
+        for block in slots.iter_mut().filter_map(|slot| slot.block.as_mut()) {
+            let dry = [&mut dry_left[..frames], &mut dry_right[..frames]];
+            block.process([&mut *left, &mut *right], dry);
+        }
+    }
+
+    /// Returns whether there are no blocks on a side.
+    #[must_use]
+    pub fn is_empty(&self, side: Side) -> bool {
+        self.now.sides[side as usize].is_empty()
+    }
+
+    /// Returns the delay of all blocks, samples, whether they are on or off.
+    #[must_use]
+    pub fn latency_samples(&self) -> usize {
+        let slots = self.now.sides.iter().flatten();
+        let blocks = slots.filter_map(|slot| slot.block.as_ref());
+        blocks.map(|block| block.effect.latency_samples()).sum()
+    }
+
+    /// Returns how long they sound after their input has ended, samples.
+    #[must_use]
+    pub fn tail_samples(&self) -> usize {
+        let slots = self.now.sides.iter().flatten();
+        let blocks = slots.filter_map(|slot| slot.block.as_ref());
+        blocks.map(|block| block.effect.tail_samples()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sine;
+    use super::super::{EFFECTS, effect};
+    use super::*;
+    use crate::dsp::level::{max_step, peak};
+    use crate::random::SplitMix64;
+
+    const RATE: u32 = 48_000;
+
+    fn slot(number: u64, id: &str) -> (Slot, Arc<BlockSettings>) {
+        let kind = effect(id).unwrap();
+        let settings = Arc::new(BlockSettings::new(kind));
+        let block = Some(Box::new(Block::new(kind, settings.clone(), RATE)));
+        (Slot { number, block }, settings)
+    }
+
+    fn known(number: u64) -> Slot {
+        Slot {
+            number,
+            block: None,
+        }
+    }
+
+    fn play(blocks: &mut Blocks, sound: &[f32]) -> Vec<f32> {
+        let (mut left, mut right) = (sound.to_vec(), sound.to_vec());
+        for (left, right) in left.chunks_mut(64).zip(right.chunks_mut(64)) {
+            blocks.set(120.0);
+            blocks.process(Side::Before, left, right);
+            blocks.process(Side::After, left, right);
+        }
+        left
+    }
+
+    #[test]
+    fn blocks_play_as_the_effects_by_hand() {
+        let ids = ["compressor", "chorus", "delay", "limiter"];
+        let slots: Vec<_> = (1..)
+            .zip(ids)
+            .map(|(number, id)| slot(number, id).0)
+            .collect();
+        let mut blocks = Blocks::new(
+            Arrangement {
+                sides: [vec![], slots],
+            },
+            64,
+        );
+        assert_eq!(blocks.latency_samples(), 72);
+        let sound = sine(220.0, -10.0, 0.5);
+        let heard = play(&mut blocks, &sound);
+        let mut expected = [sound.clone(), sound];
+        for id in ids {
+            let kind = effect(id).unwrap();
+            let [left, right] = &expected;
+            let wet = super::super::tests::play(kind, &kind.defaults(), [left, right]);
+            for (dry, wet) in expected.iter_mut().zip(wet) {
+                for (dry, wet) in dry.iter_mut().zip(wet) {
+                    *dry = kind.mix * wet + (1.0 - kind.mix) * *dry;
+                }
+            }
+        }
+        assert!(heard == expected[0]);
+    }
+
+    #[test]
+    fn what_is_off_changes_no_sample_and_keeps_the_latency() {
+        let (limiter, limits) = slot(1, "limiter");
+        let (delay, echoes) = slot(2, "delay");
+        limits.set_on(false);
+        echoes.set_on(false);
+        let sides = [vec![limiter], vec![delay]];
+        let mut blocks = Blocks::new(Arrangement { sides }, 64);
+        let sound = sine(220.0, -10.0, 0.1);
+        let heard = play(&mut blocks, &sound);
+        assert!(heard[72..] == sound[..sound.len() - 72]);
+    }
+
+    #[test]
+    fn blocks_come_and_go_without_a_click_and_play_on_when_others_move() {
+        let mut random = SplitMix64::new(7);
+        let mut below = |count: usize| (random.next_u64() % count as u64) as usize;
+        let mut blocks = Blocks::new(Arrangement::default(), 64);
+        // A period has 800 samples.
+        let period = sine(60.0, -20.0, 1.0 / 60.0);
+        let (mut order, mut settings, mut next) = ([vec![], vec![]], Vec::new(), 1);
+        // Effects that keep the sine smooth.
+        let smooth = [
+            "compressor",
+            "equalizer",
+            "chorus",
+            "tremolo",
+            "delay",
+            "limiter",
+            "reverb",
+        ];
+        let mut loudest = 0.0_f32;
+        for edit in 0..3_000 {
+            let side = below(2);
+            let mut new = None;
+            match below(4) {
+                0 if order[0].len() + order[1].len() < 6 => {
+                    let id = smooth[below(smooth.len())];
+                    let (slot, own) = slot(next, id);
+                    let place = below(order[side].len() + 1);
+                    order[side].insert(place, next);
+                    settings.push((next, own));
+                    new = Some(slot);
+                    next += 1;
+                }
+                1 if !order[side].is_empty() => {
+                    let place = below(order[side].len());
+                    let gone: u64 = order[side].remove(place);
+                    settings.retain(|(number, _)| *number != gone);
+                }
+                2 if !order[side].is_empty() => {
+                    let place = below(order[side].len());
+                    let moved = order[side].remove(place);
+                    let to = below(order[1 - side].len() + 1);
+                    order[1 - side].insert(to, moved);
+                }
+                _ => {
+                    if let Some((_, settings)) = settings.first() {
+                        settings.set_on(edit % 2 == 0);
+                    }
+                }
+            }
+            let mut arrangement = Arrangement {
+                sides: [0, 1].map(|side: usize| order[side].iter().copied().map(known).collect()),
+            };
+            if let Some(new) = new {
+                let (side, place) = arrangement.find(new.number).unwrap();
+                arrangement.sides[side][place] = new;
+            }
+            while !blocks.is_ready() {
+                drop(blocks.take_last());
+                if !blocks.is_ready() {
+                    play(&mut blocks, &period);
+                }
+            }
+            blocks.arrange(Box::new(arrangement));
+            let heard = play(&mut blocks, &period.repeat(6));
+            assert!(heard.iter().all(|sample| sample.is_finite()));
+            let step = max_step(&heard);
+            loudest = loudest.max(peak(&heard));
+            assert!(
+                step < 0.04 * loudest.max(0.1) + 0.01,
+                "edit {edit}: a step of {step}, {order:?}"
+            );
+        }
+        assert!(next > 300 && loudest > 0.1);
+    }
+
+    #[test]
+    fn all_effects_can_be_blocks() {
+        for (number, kind) in (1..).zip(EFFECTS) {
+            let sides = [vec![], vec![slot(number, kind.id).0]];
+            let mut blocks = Blocks::new(Arrangement { sides }, 64);
+            let heard = play(&mut blocks, &sine(220.0, -10.0, 0.2));
+            assert!(peak(&heard) > 0.01, "{}", kind.id);
+            assert!(blocks.tail_samples() < 60 * RATE as usize);
+        }
+    }
+}
