@@ -23,6 +23,7 @@ pub mod filtered_noise;
 pub(crate) mod fourier;
 pub mod level;
 pub mod lfo;
+pub mod limiter;
 pub mod loudness;
 pub mod noise;
 pub mod noise_gate;

@@ -4,6 +4,7 @@ pub mod audio_link;
 mod cabinet;
 pub mod consent;
 mod control_mapping;
+mod effects;
 pub mod host_view;
 mod selection;
 mod sound;
@@ -29,6 +30,7 @@ use self::audio_link::AudioLink;
 use self::host_view::ModelVoices;
 use crate::cabinet::CabinetHandover;
 use crate::compare_slots::CompareSlots;
+use crate::effect_list::EffectHandover;
 use crate::history::History;
 use crate::host_notifier::HostNotifier;
 use crate::library::{BundledModel, FileReference, LoadError, MissingFile};
@@ -71,6 +73,8 @@ pub struct InstanceHandle {
     pub tuner: TunerInput,
     /// Hands cabinets to the audio thread.
     pub cabinet_handover: CabinetHandover,
+    /// Hands effects to the audio thread.
+    pub effect_handover: EffectHandover,
     /// Hands tunings to the audio thread.
     pub tuning_handover: TuningHandover,
     /// Values that the audio thread reads and reports.
@@ -149,6 +153,7 @@ impl InstanceHandle {
             history: History::default(),
             tuner: TunerInput::default(),
             cabinet_handover: CabinetHandover::default(),
+            effect_handover: EffectHandover::default(),
             tuning_handover: TuningHandover::default(),
             audio: AudioLink::default(),
             inner: Mutex::new(Inner {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ondes_engine::chain::{Chain, ChainSettings};
 use ondes_engine::dsp::level::{copy_limited, peak};
 use ondes_engine::dsp::ramp::Ramp;
+use ondes_engine::effects::blocks::{Blocks, Side};
 use ondes_engine::instrument::{EventKind, KeyTuning};
 use ondes_engine::model::card::Levels;
 use ondes_engine::panics::contain;
@@ -21,6 +22,8 @@ use crate::tail_tracker::{AUDIBLE, FADE_S, TailTracker};
 const RAMP_S: f64 = 0.010;
 /// Song positions this close to the expected one, in beats, count as continuous playback.
 const SONG_TOLERANCE_BEATS: f64 = 1e-3;
+/// Tempo where the host tells none, quarter notes a minute.
+const TEMPO: f32 = 120.0;
 /// Capacity for commands of one block; if there are more, the session takes the first ones early.
 const MAX_COMMANDS: usize = 2048;
 
@@ -51,6 +54,8 @@ pub struct Player {
     has_track: bool,
     dry_delay: DryDelay,
     chain: Chain,
+    /// Effects before and after the model with its chain.
+    blocks: Blocks,
     /// `[channel][frame]`: output of the model and the chain.
     wet: [Vec<f32>; 2],
     input_gain: Ramp,
@@ -95,7 +100,10 @@ impl Player {
         setup: Setup,
         parameters: &PlayerParameters,
     ) -> Self {
-        let latency = session.latency_samples();
+        let blocks = instance
+            .effect_handover
+            .start(setup.sample_rate, setup.max_block);
+        let latency = session.latency_samples() + blocks.latency_samples();
         instance.monitor.begin(setup.sample_rate);
         instance.clear_playback_failure();
         let block = || vec![0.0; setup.max_block];
@@ -129,6 +137,7 @@ impl Player {
             has_track: false,
             dry_delay: DryDelay::new(latency),
             chain,
+            blocks,
             wet: [block(), block()],
             input_gain: ramp(parameters.input_gain),
             wet_gain: ramp(wet),
@@ -171,8 +180,8 @@ impl Player {
         self.has_failed
     }
 
-    /// Returns the delay of the dry signal in host samples: the session's latency at construction,
-    /// or that of the last [`swap_dry_delay`](Self::swap_dry_delay).
+    /// Returns the delay of the dry signal in host samples: the latency of session and effects at
+    /// construction, or that of the last [`swap_dry_delay`](Self::swap_dry_delay).
     #[must_use]
     pub fn latency_samples(&self) -> usize {
         self.dry_delay.latency
@@ -186,11 +195,12 @@ impl Player {
         }
     }
 
-    /// Returns whether the session's latency has changed, so that the host must restart to learn of
+    /// Returns whether the latency of session or effects has changed, so that the host must restart to learn of
     /// it.
     #[must_use]
     pub fn latency_changed(&self) -> bool {
-        self.session.latency_samples() != self.dry_delay.latency
+        let latency = self.session.latency_samples() + self.blocks.latency_samples();
+        latency != self.dry_delay.latency
     }
 
     /// Returns the length of the tail after all notes and input have ended, in host samples;
@@ -206,6 +216,7 @@ impl Player {
         self.session
             .tail_samples()
             .saturating_add(self.dry_delay.latency + self.chain.tail_samples())
+            .saturating_add(self.blocks.tail_samples())
     }
 
     /// Returns whether nothing sounds, and nothing will until the next note or input.
@@ -239,6 +250,7 @@ impl Player {
         self.dry_delay.delays.iter_mut().for_each(DelayLine::clear);
         let (wet, dry) = gains(parameters);
         self.chain.reset();
+        self.blocks.reset();
         self.input_gain.jump(parameters.input_gain);
         self.wet_gain.jump(wet);
         self.dry_gain.jump(dry);
@@ -263,6 +275,9 @@ impl Player {
         self.instance
             .cabinet_handover
             .exchange(self.chain.cabinet_slot());
+        self.instance.effect_handover.exchange(&mut self.blocks);
+        let tempo = self.transport.map_or(TEMPO, |transport| transport.tempo);
+        self.blocks.set(tempo);
         if let Some(tuning) = self.instance.tuning_handover.receive() {
             self.tune(&tuning);
         }
@@ -442,12 +457,14 @@ impl Player {
         if self.channels == 0 {
             self.session.process(&self.commands, &[], &mut [wet, other]);
         } else {
+            self.blocks.process(Side::Before, left, right);
             self.chain.process_input(&mut [left, right]);
             self.session
                 .process(&self.commands, &[left, right], &mut [wet, other]);
         }
         self.chain
             .process_output(wet, other, self.session.is_stereo());
+        self.blocks.process(Side::After, wet, other);
         self.commands.clear();
         self.since_transport += frames;
         let input = &self.input[..self.channels];
@@ -461,7 +478,8 @@ impl Player {
         }
         self.closed_samples = self.closed_samples.saturating_sub(frames);
         // A mono output carries the mean of both sides.
-        let fold = output.len() == 1 && self.chain.is_stereo();
+        let is_stereo = self.chain.is_stereo() || !self.blocks.is_empty(Side::After);
+        let fold = output.len() == 1 && is_stereo;
         let [wet_left, wet_right] = &self.wet;
         for (frame, (left, right)) in wet_left[..frames].iter().zip(wet_right).enumerate() {
             let (wet_gain, dry_gain) = (

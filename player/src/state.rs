@@ -12,6 +12,7 @@ use ondes_engine::model::program::ProgramOptions;
 use ondes_engine::torch;
 use serde::{Deserialize, Serialize};
 
+use crate::effect_list::EffectState;
 use crate::library::FileReference;
 use crate::parameter_values::{ParameterValues, finite};
 use crate::preset::location::PresetLocation;
@@ -51,6 +52,12 @@ pub struct InstanceState {
     /// the user has chosen. Restoring a state never changes its cabinet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub automatic_cabinet: bool,
+    /// Effects before and after the model, in their order.
+    #[serde(
+        deserialize_with = "executor::value_or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub effects: Vec<EffectState>,
     /// Files of the tuning; `None` in equal temperament.
     #[serde(
         deserialize_with = "executor::value_or_default",

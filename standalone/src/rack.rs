@@ -2,7 +2,7 @@
 //!
 //! [`Mixer`] adds, loads and saves tracks, on any thread but the audio thread. [`Rack`] is the
 //! audio thread's half: a [`strip`] for each [`track`] with its own instance and a
-//! [`compensation_delay`], then the [`master`] with its [`limiter`]. Built strips (a [`strip_plan`]
+//! [`compensation_delay`], then the [`master`] with its limiter. Built strips (a [`strip_plan`]
 //! builds one) and replaced ones pass between both halves as [`changes`]; [`fader`] settings and
 //! the [`meter`] are shared. A [`Bounce`] renders offline what the rack plays, to the bit.
 
@@ -11,7 +11,6 @@ mod changes;
 pub mod clip;
 pub mod compensation_delay;
 pub mod fader;
-pub mod limiter;
 pub mod master;
 pub mod meter;
 pub mod mixer;

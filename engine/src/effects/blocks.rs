@@ -110,6 +110,12 @@ impl Block {
         }
     }
 
+    /// Returns the delay of the effect, samples.
+    #[must_use]
+    pub fn latency_samples(&self) -> usize {
+        self.effect.latency_samples()
+    }
+
     /// Takes the settings over.
     fn set(&mut self, tempo: f32) {
         for (value, shared) in self.values.iter_mut().zip(&self.settings.values) {
@@ -354,7 +360,7 @@ impl Blocks {
     pub fn latency_samples(&self) -> usize {
         let slots = self.now.sides.iter().flatten();
         let blocks = slots.filter_map(|slot| slot.block.as_ref());
-        blocks.map(|block| block.effect.latency_samples()).sum()
+        blocks.map(|block| block.latency_samples()).sum()
     }
 
     /// Returns how long they sound after their input has ended, samples.

@@ -1,11 +1,9 @@
 //! Limiter.
 
-use super::{CHANGE_S, Effect, EffectKind, EffectParameter, decay};
+use super::{CHANGE_S, Effect, EffectKind, EffectParameter};
 use crate::dsp::level::{db_to_amplitude, limit_sample};
+use crate::dsp::limiter::Limiter;
 use crate::dsp::ramp::Ramp;
-
-/// Time over which the gain goes down before a peak, s; the delay of the limiter.
-const AHEAD_S: f64 = 0.0015;
 
 pub(super) static KIND: EffectKind = EffectKind {
     id: "limiter",
@@ -14,125 +12,53 @@ pub(super) static KIND: EffectKind = EffectKind {
     parameters: &[
         EffectParameter::new("gain", "Gain", " dB", [0.0, 24.0], 0.0),
         EffectParameter::new("ceiling", "Ceiling", " dB", [-24.0, 0.0], -1.0),
-        EffectParameter::new("release", "Release", " ms", [10.0, 1_000.0], 100.0).logarithmic(),
+        EffectParameter::new("release", "Release", " ms", [10.0, 1_000.0], 60.0).logarithmic(),
     ],
     mix: 1.0,
-    new: |sample_rate| Box::new(Limiter::new(sample_rate)),
+    new: |sample_rate| {
+        Box::new(LoudLimiter {
+            gain: Ramp::new(1.0, CHANGE_S, sample_rate),
+            limiter: Limiter::new(sample_rate),
+        })
+    },
 };
 
-/// Limiter that looks ahead. The least gain that any of the coming peaks needs, which it holds and
-/// releases, is averaged over as many samples as it looks ahead; so it is reached, in a smooth curve,
-/// where the peak is.
-pub struct Limiter {
-    sample_rate: u32,
+/// Limiter with a gain before it.
+struct LoudLimiter {
     gain: Ramp,
-    ceiling: Ramp,
-    release: f32,
-    ahead: usize,
-    /// Both channels, delayed, `[sample]`.
-    delayed: Vec<[f32; 2]>,
-    /// Gains that the samples to come need, beginning with the least, of samples that follow each
-    /// other: `(sample, gain)`.
-    needed: Vec<(usize, f32)>,
-    first: usize,
-    count: usize,
-    /// Samples since the beginning.
-    sample: usize,
-    held: f32,
-    /// Gains that are averaged, and their sum.
-    averaged: Vec<f32>,
-    sum: f64,
+    limiter: Limiter,
 }
 
-impl Limiter {
-    /// Creates a limiter at rest for a sample rate in Hz.
-    #[must_use]
-    pub fn new(sample_rate: u32) -> Self {
-        let ahead = (AHEAD_S * f64::from(sample_rate)).ceil() as usize;
-        Self {
-            sample_rate,
-            gain: Ramp::new(1.0, CHANGE_S, sample_rate),
-            ceiling: Ramp::new(1.0, CHANGE_S, sample_rate),
-            release: 0.0,
-            ahead,
-            delayed: vec![[0.0; 2]; ahead],
-            needed: vec![(0, 1.0); ahead + 1],
-            first: 0,
-            count: 0,
-            sample: 0,
-            held: 1.0,
-            averaged: vec![1.0; ahead],
-            sum: ahead as f64,
-        }
-    }
-
-    /// Returns the least gain that the samples from `ahead` samples ago until now need.
-    fn least(&mut self, needed: f32) -> f32 {
-        let length = self.needed.len();
-        if self.count > 0 && self.needed[self.first].0 + self.ahead < self.sample {
-            self.first = (self.first + 1) % length;
-            self.count -= 1;
-        }
-        while self.count > 0 {
-            let last = (self.first + self.count - 1) % length;
-            if self.needed[last].1 < needed {
-                break;
-            }
-            self.count -= 1;
-        }
-        self.needed[(self.first + self.count) % length] = (self.sample, needed);
-        self.count += 1;
-        self.needed[self.first].1
-    }
-}
-
-impl Effect for Limiter {
+impl Effect for LoudLimiter {
     fn set(&mut self, values: &[f32], _tempo: f32) {
         let &[gain, ceiling, release] = values else {
             return;
         };
         self.gain.set_target(db_to_amplitude(gain));
-        self.ceiling.set_target(db_to_amplitude(ceiling));
-        self.release = decay(1e-3 * release, self.sample_rate);
+        self.limiter
+            .set(db_to_amplitude(ceiling), 1e-3 * f64::from(release));
     }
 
     fn reset(&mut self) {
         self.gain.finish();
-        self.ceiling.finish();
-        self.delayed.fill([0.0; 2]);
-        self.averaged.fill(1.0);
-        (self.first, self.count, self.sample) = (0, 0, 0);
-        (self.held, self.sum) = (1.0, self.ahead as f64);
+        self.limiter.reset();
     }
 
     fn process(&mut self, left: &mut [f32], right: &mut [f32]) {
-        for (left, right) in left.iter_mut().zip(right) {
+        for (left, right) in left.iter_mut().zip(&mut *right) {
             let gain = self.gain.advance();
-            let ceiling = self.ceiling.advance();
-            let now = [*left, *right].map(|sample| gain * limit_sample(sample));
-            let peak = now[0].abs().max(now[1].abs());
-            let needed = if peak > ceiling { ceiling / peak } else { 1.0 };
-            let least = self.least(needed);
-            let released = 1.0 + self.release * (self.held - 1.0);
-            self.held = released.min(least);
-            let place = self.sample % self.ahead;
-            let old = std::mem::replace(&mut self.averaged[place], self.held);
-            self.sum += f64::from(self.held) - f64::from(old);
-            let [delayed_left, delayed_right] = std::mem::replace(&mut self.delayed[place], now);
-            let mean = (self.sum / self.ahead as f64) as f32;
-            // Rounding, and a ceiling that moves, would leave a little above it.
-            *left = (mean * delayed_left).clamp(-ceiling, ceiling);
-            *right = (mean * delayed_right).clamp(-ceiling, ceiling);
-            self.sample += 1;
+            *left = gain * limit_sample(*left);
+            *right = gain * limit_sample(*right);
         }
+        self.limiter.process(left, right);
     }
 
     fn latency_samples(&self) -> usize {
-        self.ahead
+        self.limiter.latency_samples()
     }
 
     fn tail_samples(&self) -> usize {
-        self.ahead
+        self.limiter.latency_samples()
     }
 }
 

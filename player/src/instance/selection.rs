@@ -180,6 +180,7 @@ impl InstanceHandle {
         (inner.missing_model, inner.load_error, inner.notice) =
             (snapshot.missing_model, None, snapshot.notice);
         self.restore_cabinet(inner, snapshot.cabinet);
+        self.effect_handover.send(&inner.state.effects);
         if same {
             self.send_mapping(inner.control_mapping());
         } else {
@@ -353,6 +354,7 @@ impl InstanceHandle {
             let mut inner = self.inner();
             inner.state = state;
             self.restore_cabinet(&mut inner, None);
+            self.effect_handover.send(&inner.state.effects);
             self.restore_tuning(&mut inner);
         }
         self.adopt_model(found);

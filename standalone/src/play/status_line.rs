@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ondes_engine::dsp::level::amplitude_to_db;
+use ondes_engine::dsp::limiter::LOOKAHEAD_S;
 use ondes_engine::realtime;
 
 use crate::audio_app::AudioApp;
 use crate::devices::{AudioStatus, Opened};
-use crate::rack::limiter::LOOKAHEAD_S;
 use crate::terminal;
 
 /// Status line on a terminal; elsewhere only warnings are printed. Removed when dropped.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ondes_engine::dsp::level::peak;
+use ondes_engine::dsp::limiter::Limiter;
 
 use super::fader::{Fader, ramp};
-use super::limiter::Limiter;
 use super::meter::MasterMeter;
 
 /// Master bus. Allocates only on construction.

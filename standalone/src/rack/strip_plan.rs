@@ -240,12 +240,12 @@ pub(crate) fn read(input: &TrackInput, sample_rate: u32) -> anyhow::Result<Optio
     Ok(Some(Arc::new(clip)))
 }
 
-/// Returns the latency of the active model in samples; `None` while another one is being prepared.
+/// Returns the latency of the active model and the effects in samples; `None` while another one is being prepared.
 pub(super) fn latency_samples(instance: &InstanceHandle) -> Option<usize> {
     let ready = instance.session.status() == LoadStatus::Ready;
     instance
         .session
         .health()
         .filter(|_| ready)
-        .map(|health| health.latency_samples)
+        .map(|health| health.latency_samples + instance.effect_handover.latency_samples())
 }

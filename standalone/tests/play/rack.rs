@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use ondes::io::{Callback, MidiMessage};
 use ondes::rack::fader::FaderSettings;
-use ondes::rack::limiter::CEILING;
 use ondes::rack::session_file::TrackInput;
 use ondes::rack::{Mixer, Rack};
 use ondes_engine::dsp::level::{db_to_amplitude, peak};
+use ondes_engine::dsp::limiter::CEILING;
 use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};

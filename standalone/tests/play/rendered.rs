@@ -4,10 +4,10 @@ use std::path::Path;
 
 use ondes::io::Callback;
 use ondes::rack::fader::FaderSettings;
-use ondes::rack::limiter::{CEILING, Limiter};
 use ondes::rack::session_file::TrackInput;
 use ondes::rack::{Mixer, Rack, SessionFile};
 use ondes_engine::dsp::level::max_difference;
+use ondes_engine::dsp::limiter::{CEILING, Limiter};
 use ondes_engine::realtime::Setup;
 use ondes_player::library::{BUNDLED, FileReference};
 use ondes_player::parameter::ParameterId;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ondes::rack::limiter::{CEILING, Limiter};
 use ondes_engine::dsp::level::peak;
+use ondes_engine::dsp::limiter::{CEILING, Limiter};
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
 

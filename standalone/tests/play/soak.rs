@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use ondes::io::{Callback, MidiMessage};
 use ondes::rack::fader::FaderSettings;
-use ondes::rack::limiter::CEILING;
 use ondes::rack::session_file::TrackInput;
 use ondes::rack::{Mixer, Rack, SessionFile, TRACKS};
 use ondes::record::{Recorder, RecorderSetup, RecordingFormat};
+use ondes_engine::dsp::limiter::CEILING;
 use ondes_engine::media::Decoder;
 use ondes_engine::realtime::Setup;
 use ondes_player::library::{BUNDLED, FileReference};

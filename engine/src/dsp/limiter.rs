@@ -5,13 +5,13 @@ use std::f32::consts::FRAC_1_SQRT_2;
 
 /// Look-ahead, seconds: the limiter's latency.
 pub const LOOKAHEAD_S: f64 = 0.0015;
-/// Time after a peak in which the gain recovers half-way (in dB, near 1), seconds.
+/// Default time after a peak in which the gain recovers half-way (in dB, near 1), seconds.
 const RELEASE_S: f64 = 0.060;
-/// Largest output sample: −0.3 dB re full scale.
+/// Default of the largest output sample: −0.3 dB re full scale.
 pub const CEILING: f32 = 0.966;
 
 /// Stereo look-ahead limiter: the gain falls linearly to what the coming peak requires and recovers
-/// slowly. Below [`CEILING`] the gain is exactly 1 and the sound only delayed.
+/// slowly. Below the ceiling the gain is exactly 1 and the sound only delayed.
 ///
 /// The gain is a moving average, as long as the look-ahead, of the smallest gain that the coming
 /// samples require; each sample is multiplied by an average of gains that are all small enough for
@@ -25,27 +25,49 @@ pub struct Limiter {
     window_minima: VecDeque<f32>,
     sum: f64,
     envelope: f32,
+    sample_rate: u32,
+    ceiling: f32,
     release: f32,
     position: u64,
     reduction: f32,
 }
 
 impl Limiter {
-    /// Creates a limiter for a sample rate in Hz.
+    /// Creates a limiter for a sample rate in Hz, with ceiling and release at their defaults.
     #[must_use]
     pub fn new(sample_rate: u32) -> Self {
         let ahead = ((LOOKAHEAD_S * f64::from(sample_rate)).round() as usize).max(1);
-        let release = f64::from(FRAC_1_SQRT_2).powf(2.0 / (RELEASE_S * f64::from(sample_rate)));
-        Self {
+        let mut limiter = Self {
             delay: filled([0.0; 2], ahead),
             needed: VecDeque::with_capacity(ahead + 2),
             window_minima: filled(1.0, ahead),
             sum: ahead as f64,
             envelope: 1.0,
-            release: release as f32,
+            sample_rate,
+            ceiling: CEILING,
+            release: 0.0,
             position: 0,
             reduction: 1.0,
-        }
+        };
+        limiter.set(CEILING, RELEASE_S);
+        limiter
+    }
+
+    /// Sets the largest output sample, and the time after a peak in which the gain recovers half-way
+    /// (in dB, near 1), seconds.
+    pub fn set(&mut self, ceiling: f32, release_s: f64) {
+        self.ceiling = ceiling;
+        let samples = release_s * f64::from(self.sample_rate);
+        self.release = f64::from(FRAC_1_SQRT_2).powf(2.0 / samples) as f32;
+    }
+
+    /// Forgets all sound.
+    pub fn reset(&mut self) {
+        self.delay.iter_mut().for_each(|frame| *frame = [0.0; 2]);
+        self.needed.clear();
+        self.window_minima.iter_mut().for_each(|gain| *gain = 1.0);
+        self.sum = self.window_minima.len() as f64;
+        (self.envelope, self.position, self.reduction) = (1.0, 0, 1.0);
     }
 
     /// Returns the latency in samples.
@@ -65,7 +87,11 @@ impl Limiter {
         for (left, right) in left.iter_mut().zip(right) {
             let frame = [*left, *right].map(|sample| if sample.is_finite() { sample } else { 0.0 });
             let peak = frame[0].abs().max(frame[1].abs());
-            let required = if peak > CEILING { CEILING / peak } else { 1.0 };
+            let required = if peak > self.ceiling {
+                self.ceiling / peak
+            } else {
+                1.0
+            };
             // Instant attack, slow release.
             self.envelope = required.min(1.0 - (1.0 - self.envelope) * self.release);
             while self
@@ -108,10 +134,9 @@ fn filled<T: Clone>(value: T, count: usize) -> VecDeque<T> {
 
 #[cfg(test)]
 mod tests {
-    use ondes_engine::random::Lcg;
-
     use super::*;
-    use ondes_engine::dsp::level::max_step;
+    use crate::dsp::level::max_step;
+    use crate::random::Lcg;
 
     fn limited(sound: &[f32]) -> Vec<f32> {
         let mut limiter = Limiter::new(48_000);
