@@ -7,6 +7,7 @@ use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::model::program::ProgramOptions;
 use ondes_player::compare_slots::CompareSlot;
+use ondes_player::effect_list::EffectState;
 use ondes_player::parameter::ParameterId;
 use ondes_player::preset::list::PresetId;
 
@@ -130,6 +131,15 @@ commands! {
         Automatic,
         /// Read the folders of impulse responses again.
         Rescan,
+    }
+
+    /// Changes the effects before and after the model.
+    Effect(EffectCommand) {
+        /// Set the effects, in their order. A change is a step of undo with
+        /// [`EffectCommand::Finish`].
+        Change(Vec<EffectState>),
+        /// End a change.
+        Finish,
     }
 
     /// Plays notes and ends them.

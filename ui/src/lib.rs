@@ -59,8 +59,9 @@ pub mod view_model;
 pub mod window;
 
 pub use command::{
-    CabinetCommand, DisplayCommand, EngineCommand, FileCommand, FilePurpose, HistoryCommand,
-    KnobCommand, ModelCommand, PlayCommand, PresetCommand, TunerCommand, WindowCommand,
+    CabinetCommand, DisplayCommand, EffectCommand, EngineCommand, FileCommand, FilePurpose,
+    HistoryCommand, KnobCommand, ModelCommand, PlayCommand, PresetCommand, TunerCommand,
+    WindowCommand,
 };
 pub use format::quality_line;
 pub use scale::{SCALES, clamp_scale};

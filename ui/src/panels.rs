@@ -1,8 +1,8 @@
 //! The panels of the window.
 //!
 //! Top: `header` with `card`, `preset_menu` and `about`, and `message`. Left: `browser`. Middle:
-//! `knob_pages` with `latents`, `chain` and `pad`, and `scope`; or `tuner`. Right: `meters`.
-//! Bottom: `play` with `keyboard`, and `status_bar` with `executor_menu` and `program_menu`.
+//! `knob_pages` with `latents`, `chain`, `effects` and `pad`, and `scope`; or `tuner`. Right:
+//! `meters`. Bottom: `play` with `keyboard`, and `status_bar` with `executor_menu` and `program_menu`.
 //! `file_drop` covers all of them while a file is dragged over the window, `consent` while it asks
 //! whether a program may run.
 
@@ -11,6 +11,7 @@ pub(crate) mod browser;
 pub(crate) mod card;
 pub(crate) mod chain;
 pub(crate) mod consent;
+pub(crate) mod effects;
 pub(crate) mod executor_menu;
 pub(crate) mod file_drop;
 pub(crate) mod header;

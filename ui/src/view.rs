@@ -11,6 +11,7 @@ use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Health, LoadStatus};
 use ondes_player::compare_slots::CompareSlot;
+use ondes_player::effect_list::EffectState;
 use ondes_player::library::MissingFile;
 use ondes_player::midi_bindings::MidiBinding;
 use ondes_player::monitor::MeterLevel;
@@ -56,6 +57,8 @@ pub struct WindowView<'a> {
     pub knobs: KnobsView<'a>,
     /// Signal chain around the model.
     pub chain: ChainView<'a>,
+    /// Effects before and after the model, in their order.
+    pub effects: &'a [EffectState],
     /// Gains and signals.
     pub mixer: MixerView<'a>,
     /// Notes, and what the model follows.

@@ -13,6 +13,7 @@ mod cabinet_list;
 mod commands;
 mod consent;
 mod device_search;
+mod effects;
 mod files;
 mod hint;
 mod idle_host;

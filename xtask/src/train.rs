@@ -252,7 +252,7 @@ struct Half {
 }
 
 /// Passes of a capture through its takes.
-const CAPTURE_EPOCHS: &str = "60";
+const CAPTURE_EPOCHS: &str = "50";
 
 /// Loudness of the instruments at a velocity of 100, LUFS.
 const LOUDNESS: &str = "-25";
@@ -482,6 +482,8 @@ impl Capture {
         let capture = [
             ["--size", size],
             ["--epochs", &epochs],
+            ["--learning-rate", "0.004"],
+            ["--oversampling", "4"],
             ["--out", &out],
             ["--author", "Ondes"],
             ["--licence", "MIT OR Apache-2.0"],

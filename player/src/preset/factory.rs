@@ -18,7 +18,7 @@ macro_rules! presets {
 }
 
 /// All factory presets: the instrument's, grouped by model, then the effect's.
-pub static FACTORY: [FactoryPreset; 48] = presets![
+pub static FACTORY: [FactoryPreset; 50] = presets![
     "open-bow",
     "soft-strings",
     "solo-bow",
@@ -56,6 +56,8 @@ pub static FACTORY: [FactoryPreset; 48] = presets![
     "first-valve",
     "two-transistors",
     "open-combo",
+    "british-crunch",
+    "crunch-in-a-hall",
     "closed-stack",
     "bowed-voice",
     "bass-below",

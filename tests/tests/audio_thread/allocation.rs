@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use ondes_engine::Kernels;
 use ondes_engine::chain::{Chain, ChainSettings, TonePosition};
 use ondes_engine::dsp::cabinet::{Cabinet, Response};
+use ondes_engine::effects::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
+use ondes_engine::effects::{EFFECTS, EffectKind};
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{ControlSource, InputChannels, Pipeline, PipelineOptions};
 use ondes_engine::realtime::{Driver, ModelFactory, PlayableModel, SessionController, Setup};
@@ -235,6 +237,54 @@ fn the_chain_around_an_oversampled_model_does_not_allocate() {
         left.iter().all(|sample| sample.is_finite())
             && left.iter().any(|sample| sample.abs() > 1e-3)
     );
+}
+
+#[test]
+fn effects_do_not_allocate_while_they_play_come_and_go() {
+    let new = |number: u64, kind: &EffectKind| {
+        let settings = Arc::new(BlockSettings::new(kind));
+        let block = Some(Box::new(Block::new(kind, settings, RATE)));
+        Slot { number, block }
+    };
+    let all = (1..).zip(EFFECTS).map(|(number, kind)| new(number, kind));
+    let sides = [vec![], all.collect()];
+    let mut blocks = Blocks::new(Arrangement { sides }, 480);
+    // All of them the other way round, and half of them before the model.
+    let known = |number| Slot {
+        number,
+        block: None,
+    };
+    let count = EFFECTS.len() as u64;
+    let sides = [
+        (1..=count / 2).rev().map(known).collect(),
+        (count / 2 + 1..=count).rev().map(known).collect(),
+    ];
+    let mut next = Some(Box::new(Arrangement { sides }));
+    let mut sound = vec![0.0; 480 * 200];
+    for (n, sample) in sound.iter_mut().enumerate() {
+        *sample = 0.2 * (n as f32 * 0.03).sin();
+    }
+    let mut right = sound.clone();
+    let mut last = None;
+    let count = allocations(|| {
+        for (index, (left, right)) in sound.chunks_mut(480).zip(right.chunks_mut(480)).enumerate() {
+            if index == 50
+                && let Some(next) = next.take()
+            {
+                blocks.arrange(next);
+            }
+            blocks.set(90.0 + index as f32);
+            blocks.process(Side::Before, left, right);
+            blocks.process(Side::After, left, right);
+            if last.is_none() {
+                last = blocks.take_last();
+            }
+        }
+    });
+    assert_eq!(count, 0);
+    assert!(last.is_some() && !blocks.is_empty(Side::Before));
+    assert!(sound.iter().all(|sample| sample.is_finite()));
+    assert!(sound[90_000..].iter().any(|sample| sample.abs() > 1e-3));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Pages in the middle of the window: macros, voice, latents, signal chain and pad.
+//! Pages in the middle of the window: macros, voice, latents, signal chain, effects and pad.
 
 use egui::{Button, Label, RichText, ScrollArea, Ui};
 use ondes_player::model_controls::label;
@@ -7,6 +7,7 @@ use crate::command::{KnobCommand, PlayCommand};
 use crate::frame::Frame;
 use crate::knob::{self, grid};
 use crate::panels::chain::{self, CabinetMenu};
+use crate::panels::effects;
 use crate::panels::latents;
 use crate::panels::pad::{self, PadState};
 use crate::theme::{self, GAP, Palette};
@@ -20,6 +21,7 @@ pub(crate) enum Page {
     Voice,
     Latents,
     Chain,
+    Effects,
     Pad,
 }
 
@@ -59,6 +61,12 @@ pub(crate) fn show(
             "Gate, tone, cabinet and levels around the model",
             true,
         ),
+        (
+            Page::Effects,
+            "Effects",
+            "Effects before and after the model",
+            true,
+        ),
         (Page::Pad, "Pad", "Turn two knobs at once", has_controls),
     ];
     let offered = || pages.into_iter().filter(|(.., offered)| *offered);
@@ -84,6 +92,7 @@ pub(crate) fn show(
     match shown {
         Page::Latents => latents::show(ui, frame),
         Page::Chain => chain::show(ui, frame, cabinet, view.chain),
+        Page::Effects => effects::show(ui, frame, view.effects),
         Page::Pad => pad::show(ui, frame, pad, knobs.pad),
         Page::Macros => grid(ui, knobs.macros.iter().enumerate(), |ui, (index, one)| {
             macro_knob(ui, frame, index, one)

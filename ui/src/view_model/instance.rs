@@ -11,6 +11,7 @@ use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputAnalysis};
 use ondes_engine::realtime::{Health, LoadStatus, Quality};
 use ondes_player::choice;
+use ondes_player::effect_list::EffectState;
 use ondes_player::instance::InstanceHandle;
 use ondes_player::library::{self, FileReference, MissingFile};
 use ondes_player::macros::MACRO_COUNT;
@@ -94,6 +95,7 @@ pub struct InstanceViewModel {
     /// Name of the tuning, and why it cannot be read, if so.
     tuning: Option<(String, Option<String>)>,
     chain: Vec<Knob>,
+    effects: Vec<EffectState>,
     /// Remark about the knobs of the chain.
     remark: Option<String>,
     cabinet: Option<FileReference>,
@@ -164,6 +166,7 @@ impl InstanceViewModel {
             voice,
             tuning: None,
             chain: Vec::new(),
+            effects: Vec::new(),
             remark: None,
             cabinet: None,
             missing_cabinet: None,
@@ -205,6 +208,7 @@ impl InstanceViewModel {
         (self.missing, self.model) = (instance.missing_model(), instance.model());
         self.model_path = instance.model_path();
         self.cabinet = instance.read_state(|state| state.cabinet.clone());
+        self.effects = instance.effects();
         (self.notice, self.missing_cabinet) = (instance.notice(), instance.missing_cabinet());
         (self.health, self.input_analysis) =
             (instance.session.health(), instance.session.input_analysis());
@@ -637,6 +641,7 @@ impl ViewModel for InstanceViewModel {
                 folder: self.cabinets.folder(),
                 accepts_audio_files: self.accepts_audio_files(),
             },
+            effects: &self.effects,
             mixer: MixerView {
                 input_gain,
                 output_gain,

@@ -25,6 +25,8 @@ pub(super) struct Recorder {
     /// Knobs of gestures that have ended while another one goes on, as on the pad.
     ended: Vec<KnobChange>,
     loading: Option<Loading>,
+    /// Everything before effects were changed, until the change ends.
+    pub(super) effects: Option<Captured>,
     /// Settings outside the instance that undo or redo has restored.
     restored: Vec<OutsideSetting>,
     /// MIDI bindings before one is learnt.

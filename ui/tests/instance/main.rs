@@ -2,6 +2,7 @@
 
 mod chain;
 mod consent;
+mod effects;
 mod executor;
 mod guitar;
 mod ownership;

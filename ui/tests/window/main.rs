@@ -3,6 +3,7 @@
 mod browser;
 mod chain;
 mod consent;
+mod effects;
 mod fake;
 mod geometry;
 mod hands;

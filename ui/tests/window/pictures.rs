@@ -1,14 +1,17 @@
 //! Snapshots of the window. `UPDATE_SNAPSHOTS=1 cargo test -p ondes-ui` regenerates them.
 
-use egui::ThemePreference;
+use egui::{Role, ThemePreference};
 use egui_kittest::SnapshotOptions;
 use egui_kittest::kittest::Queryable;
+use ondes_engine::effects::effect;
 use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 use ondes_engine::realtime::LoadStatus;
+use ondes_player::effect_list::EffectState;
 use ondes_player::library::MissingFile;
 
 use super::consent;
 use super::fake::{Fake, Test, open};
+use super::hands::choose;
 
 /// Compares with tolerance for another machine's sine, which may differ in the last bit.
 fn picture(test: &mut Test, name: &str) {
@@ -50,6 +53,19 @@ fn small_and_sharp_all_the_same() {
         }),
         "playing_75",
     );
+}
+
+#[test]
+fn effects_stand_before_and_after_the_model() {
+    let kinds = ["compressor", "delay", "limiter"].map(|id| effect(id).expect("an effect"));
+    let mut effects = kinds.map(EffectState::new);
+    effects[0].before = true;
+    let mut test = open(Fake {
+        effects: effects.to_vec(),
+        ..Fake::amplifying()
+    });
+    choose(&mut test, Role::Button, "Effects");
+    still(&mut test, "effects");
 }
 
 #[test]

@@ -117,6 +117,7 @@ impl Fake {
             status: LoadStatus::Empty,
             missing: None,
             untrusted: None,
+            effects: Vec::new(),
             asks_for_consent: false,
             notice: None,
             hint: None,

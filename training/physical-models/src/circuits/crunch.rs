@@ -37,7 +37,7 @@ const COUPLING_FARADS: f64 = 22e-9;
 
 pub(super) const CIRCUIT: Circuit = Circuit {
     name: "crunch",
-    title: "Crunch amplifier",
+    title: "Crunch",
     description: "A British amplifier whose preamplifier and power stage distort together.",
     kind: "amp",
     tone: "crunch",
