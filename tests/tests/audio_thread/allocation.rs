@@ -241,6 +241,7 @@ fn the_chain_around_an_oversampled_model_does_not_allocate() {
 
 #[test]
 fn effects_do_not_allocate_while_they_play_come_and_go() {
+    const RATE: u32 = 48_000;
     let new = |number: u64, kind: &EffectKind| {
         let settings = Arc::new(BlockSettings::new(kind));
         let block = Some(Box::new(Block::new(kind, settings, RATE)));

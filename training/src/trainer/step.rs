@@ -29,7 +29,7 @@ pub(super) struct Divergence {
 }
 
 impl Divergence {
-    fn new(step: u64, reason: &str) -> anyhow::Error {
+    fn error(step: u64, reason: &str) -> anyhow::Error {
         let reason = reason.to_owned();
         Self { step, reason }.into()
     }
@@ -157,7 +157,7 @@ impl<T: Task> Trainer<T> {
                 .find_map(|(_, batch)| task.first_non_finite(&effective, batch));
             let place =
                 node.map_or_else(String::new, |node| format!(", first in the layer {node:?}"));
-            return Err(Divergence::new(
+            return Err(Divergence::error(
                 step,
                 &format!("the loss is {total}{place}"),
             ));
@@ -176,7 +176,7 @@ impl<T: Task> Trainer<T> {
                     .find(|(_, norm)| !norm.is_finite());
                 let layer = layer.map_or("all layers", |(name, _)| name);
                 let reason = format!("the gradient of {layer:?} is not finite");
-                return Err(Divergence::new(step, &reason));
+                return Err(Divergence::error(step, &reason));
             }
             return Ok(loss);
         }
