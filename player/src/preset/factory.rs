@@ -152,7 +152,7 @@ mod tests {
             .iter()
             .filter_map(|one| one.preset().unwrap().sound.selection.cabinet)
             .collect();
-        assert_eq!(cabinets.len(), 2);
+        assert_eq!(cabinets.len(), 4);
         assert!(cabinets.iter().all(|reference| {
             crate::cabinet::find(reference).is_ok_and(|(_, path)| path.is_none())
         }));
