@@ -10,7 +10,7 @@ use crate::frame::Frame;
 use crate::theme::{self, GAP};
 
 /// Width of a slider with its name, points.
-const SLIDER: f32 = 260.0;
+const SLIDER: f32 = 235.0;
 
 /// What the user has done in this frame.
 #[derive(Default)]
