@@ -96,7 +96,7 @@ pub struct EffectParameter {
     pub range: [f32; 2],
     /// Default value.
     pub default: f32,
-    /// Whether equal ratios are equal distances on a knob.
+    /// True if equal ratios are equal distances on a knob.
     pub is_logarithmic: bool,
     /// Names of the values 0, 1, 2 …, if it chooses one of several.
     pub options: &'static [&'static str],

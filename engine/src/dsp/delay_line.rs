@@ -16,7 +16,7 @@ use super::level::limit_sample;
 #[derive(Clone, Debug)]
 pub struct DelayLine {
     ring: Vec<f32>,
-    /// Where the next sample goes.
+    /// Index of the next sample.
     position: usize,
 }
 
@@ -43,7 +43,7 @@ impl DelayLine {
         self.position = (self.position + 1) & (self.ring.len() - 1);
     }
 
-    /// Returns the sample that was pushed so many samples before the last one.
+    /// Returns a sample by its age: 0 is the last one that was pushed.
     #[must_use]
     pub fn at(&self, back: usize) -> f32 {
         self.ring[self.position.wrapping_sub(back + 1) & (self.ring.len() - 1)]

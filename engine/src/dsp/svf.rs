@@ -5,9 +5,9 @@ use std::f64::consts::PI;
 /// Highest corner relative to the sample rate.
 const MAX_RELATIVE_FREQUENCY: f64 = 0.45;
 
-/// Response of a filter. Gains are in dB at the centre of a bell and beyond the corner of a shelf.
+/// FilterResponse of a filter. Gains are in dB at the centre of a bell and beyond the corner of a shelf.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Response {
+pub enum FilterResponse {
     /// Passes what is below the corner.
     LowPass,
     /// Passes what is above the corner.
@@ -27,10 +27,10 @@ pub enum Response {
 ///
 /// # Examples
 /// ```
-/// use ondes_engine::dsp::svf::{Response, Svf};
+/// use ondes_engine::dsp::svf::{FilterResponse, Svf};
 ///
 /// let mut filter = Svf::default();
-/// filter.set(Response::LowPass, 500.0, 0.7, 48_000);
+/// filter.set(FilterResponse::LowPass, 500.0, 0.7, 48_000);
 /// let heard: Vec<f32> = (0..4_800).map(|_| filter.process(0.5)).collect();
 /// assert!((heard[4_799] - 0.5).abs() < 1e-6);
 /// ```
@@ -45,26 +45,26 @@ pub struct Svf {
 
 impl Svf {
     /// Sets response, corner or centre in Hz, and Q. Sound goes on.
-    pub fn set(&mut self, response: Response, hz: f64, quality: f64, sample_rate: u32) {
+    pub fn set(&mut self, response: FilterResponse, hz: f64, quality: f64, sample_rate: u32) {
         let relative = (hz / f64::from(sample_rate)).min(MAX_RELATIVE_FREQUENCY);
         let mut g = (PI * relative).tan();
         let mut k = 1.0 / quality;
         let amplitude = |db: f64| 10.0_f64.powf(db / 40.0);
         self.mix = match response {
-            Response::LowPass => [0.0, 0.0, 1.0],
-            Response::HighPass => [1.0, -k, -1.0],
-            Response::BandPass => [0.0, k, 0.0],
-            Response::Bell(db) => {
+            FilterResponse::LowPass => [0.0, 0.0, 1.0],
+            FilterResponse::HighPass => [1.0, -k, -1.0],
+            FilterResponse::BandPass => [0.0, k, 0.0],
+            FilterResponse::Bell(db) => {
                 let a = amplitude(db);
                 k /= a;
                 [1.0, k * (a * a - 1.0), 0.0]
             }
-            Response::LowShelf(db) => {
+            FilterResponse::LowShelf(db) => {
                 let a = amplitude(db);
                 g /= a.sqrt();
                 [1.0, k * (a - 1.0), a * a - 1.0]
             }
-            Response::HighShelf(db) => {
+            FilterResponse::HighShelf(db) => {
                 let a = amplitude(db);
                 g *= a.sqrt();
                 [a * a, k * (1.0 - a) * a, 1.0 - a * a]
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     /// Returns the gain of a sine in the steady state, dB.
-    fn gain_db(response: Response, hz: f64) -> f64 {
+    fn gain_db(response: FilterResponse, hz: f64) -> f64 {
         let mut filter = Svf::default();
         filter.set(response, 1_000.0, std::f64::consts::FRAC_1_SQRT_2, 48_000);
         let heard: Vec<f64> = (0..48_000)
@@ -111,20 +111,20 @@ mod tests {
     #[test]
     fn responses_have_their_gains() {
         for (response, hz, expected) in [
-            (Response::LowPass, 100.0, 0.0),
-            (Response::LowPass, 1_000.0, -3.01),
-            (Response::HighPass, 1_000.0, -3.01),
-            (Response::HighPass, 10_000.0, 0.0),
-            (Response::BandPass, 1_000.0, 0.0),
-            (Response::Bell(9.0), 1_000.0, 9.0),
-            (Response::Bell(-9.0), 1_000.0, -9.0),
-            (Response::Bell(9.0), 20.0, 0.0),
-            (Response::LowShelf(6.0), 20.0, 6.0),
-            (Response::LowShelf(6.0), 1_000.0, 3.0),
-            (Response::LowShelf(6.0), 20_000.0, 0.0),
-            (Response::HighShelf(-6.0), 20_000.0, -6.0),
-            (Response::HighShelf(-6.0), 1_000.0, -3.0),
-            (Response::HighShelf(-6.0), 20.0, 0.0),
+            (FilterResponse::LowPass, 100.0, 0.0),
+            (FilterResponse::LowPass, 1_000.0, -3.01),
+            (FilterResponse::HighPass, 1_000.0, -3.01),
+            (FilterResponse::HighPass, 10_000.0, 0.0),
+            (FilterResponse::BandPass, 1_000.0, 0.0),
+            (FilterResponse::Bell(9.0), 1_000.0, 9.0),
+            (FilterResponse::Bell(-9.0), 1_000.0, -9.0),
+            (FilterResponse::Bell(9.0), 20.0, 0.0),
+            (FilterResponse::LowShelf(6.0), 20.0, 6.0),
+            (FilterResponse::LowShelf(6.0), 1_000.0, 3.0),
+            (FilterResponse::LowShelf(6.0), 20_000.0, 0.0),
+            (FilterResponse::HighShelf(-6.0), 20_000.0, -6.0),
+            (FilterResponse::HighShelf(-6.0), 1_000.0, -3.0),
+            (FilterResponse::HighShelf(-6.0), 20.0, 0.0),
         ] {
             let found = gain_db(response, hz);
             assert!(
@@ -132,6 +132,6 @@ mod tests {
                 "{response:?} at {hz} Hz: {found} dB"
             );
         }
-        assert!(gain_db(Response::LowPass, 8_000.0) < -34.0);
+        assert!(gain_db(FilterResponse::LowPass, 8_000.0) < -34.0);
     }
 }

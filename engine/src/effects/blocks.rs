@@ -30,7 +30,7 @@ pub enum Side {
 /// Settings of a block, which one thread changes while another one plays it.
 #[derive(Debug)]
 pub struct BlockSettings {
-    /// Whether it is heard.
+    /// False if the sound passes the block unchanged.
     on: AtomicBool,
     mix: AtomicCell<f32>,
     level_db: AtomicCell<f32>,

@@ -9,7 +9,7 @@ use crate::dsp::ramp::Ramp;
 const VOICES: usize = 3;
 /// Mean delay of the voices, ms.
 const DELAY_MS: f32 = 14.0;
-/// How far the voices of the right channel are ahead, turns.
+/// Phase of the right channel relative to the left one, turns.
 const STEREO_TURNS: f32 = 0.25;
 
 pub(super) static KIND: EffectKind = EffectKind {

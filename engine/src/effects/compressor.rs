@@ -6,7 +6,7 @@ use crate::dsp::ramp::Ramp;
 
 /// Levels around the threshold over which the ratio sets in, dB.
 const KNEE_DB: f32 = 6.0;
-/// Least level that is told from silence, as an amplitude.
+/// Lowest level that is measured, as an amplitude.
 const SILENCE: f32 = 1e-6;
 
 pub(super) static KIND: EffectKind = EffectKind {

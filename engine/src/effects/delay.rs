@@ -37,7 +37,7 @@ pub(super) static KIND: EffectKind = EffectKind {
 struct Delay {
     sample_rate: u32,
     lines: [DelayLine; 2],
-    /// What has gone through the tone control of each line.
+    /// Output of each line's tone control.
     toned: [f32; 2],
     wow: Lfo,
     /// Samples.

@@ -6,7 +6,7 @@ use super::{CHANGE_S, Effect, EffectKind, EffectParameter, STEP, Steps};
 use crate::dsp::dc_blocker::DcBlocker;
 use crate::dsp::level::{db_to_amplitude, limit_sample};
 use crate::dsp::ramp::Ramp;
-use crate::dsp::svf::{Response, Svf};
+use crate::dsp::svf::{FilterResponse, Svf};
 
 /// Largest offset before the curve, which makes both halves of a wave differ.
 const BIAS: f32 = 0.6;
@@ -74,7 +74,7 @@ impl Drive {
         for channel in &mut self.channels {
             channel
                 .tone
-                .set(Response::LowPass, hz, 0.7, self.sample_rate);
+                .set(FilterResponse::LowPass, hz, 0.7, self.sample_rate);
         }
     }
 }

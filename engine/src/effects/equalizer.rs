@@ -3,7 +3,7 @@
 use super::{CHANGE_S, Effect, EffectKind, EffectParameter, STEP, Steps};
 use crate::dsp::level::limit_sample;
 use crate::dsp::ramp::Ramp;
-use crate::dsp::svf::{Response, Svf};
+use crate::dsp::svf::{FilterResponse, Svf};
 
 /// Bands: a low shelf, six bells, a high shelf.
 const BANDS: usize = 8;
@@ -71,7 +71,7 @@ struct Equalizer {
 
 struct Band {
     sample_rate: u32,
-    response: fn(f64) -> Response,
+    response: fn(f64) -> FilterResponse,
     /// Octaves above 1 Hz, dB, and Q, by the step.
     values: [Ramp; OF_A_BAND],
     filters: [Svf; 2],
@@ -85,9 +85,9 @@ impl Equalizer {
         let band = |band: usize| Band {
             sample_rate,
             response: match band {
-                0 => Response::LowShelf,
-                band if band == BANDS - 1 => Response::HighShelf,
-                _ => Response::Bell,
+                0 => FilterResponse::LowShelf,
+                band if band == BANDS - 1 => FilterResponse::HighShelf,
+                _ => FilterResponse::Bell,
             },
             values: [ramp(10.0), ramp(0.0), ramp(1.0)],
             filters: Default::default(),

@@ -11,7 +11,7 @@ use crate::dsp::ramp::Ramp;
 const MOST_STAGES: usize = 12;
 /// Numbers of stages to choose from.
 const STAGES: [usize; 4] = [4, 6, 8, MOST_STAGES];
-/// How far the centre moves at full depth, octaves to either side.
+/// Range of the centre at full depth, octaves to either side.
 const OCTAVES: f32 = 2.0;
 /// Highest frequency of a stage relative to the sample rate.
 const MAX_RELATIVE_FREQUENCY: f32 = 0.45;
@@ -39,7 +39,7 @@ struct Phaser {
     centre: Ramp,
     depth: Ramp,
     feedback: Ramp,
-    /// Shares of the outputs after so many stages.
+    /// Shares of the outputs after each number of [`STAGES`].
     shares: [Ramp; STAGES.len()],
     coefficient: Ramp,
     /// `[channel][stage]`

@@ -1,4 +1,4 @@
-//! What all effects promise.
+//! Tests that hold for all effects.
 
 use std::f64::consts::TAU;
 

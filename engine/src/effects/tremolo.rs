@@ -29,7 +29,7 @@ struct Tremolo {
     depth: Ramp,
     /// From a sine at 0 to nearly a square at 1.
     shape: Ramp,
-    /// How far the right channel is behind, turns.
+    /// Phase of the right channel relative to the left one, turns.
     spread: Ramp,
 }
 

@@ -3,7 +3,7 @@
 use super::{CHANGE_S, Effect, EffectKind, EffectParameter, STEP, Steps, decay};
 use crate::dsp::level::limit_sample;
 use crate::dsp::ramp::Ramp;
-use crate::dsp::svf::{Response, Svf};
+use crate::dsp::svf::{FilterResponse, Svf};
 
 /// Centre at either end of the pedal, Hz.
 const ENDS_HZ: [f32; 2] = [350.0, 2_200.0];
@@ -63,7 +63,7 @@ impl Wah {
         let quality = self.resonance.advance();
         for filter in &mut self.filters {
             filter.set(
-                Response::BandPass,
+                FilterResponse::BandPass,
                 hz.into(),
                 quality.into(),
                 self.sample_rate,

@@ -38,7 +38,7 @@ pub struct Progress {
     pub loss_scale: LossScale,
     /// Steps in a row whose gradient was not finite.
     pub skipped: u64,
-    /// How often the run has diverged and gone on.
+    /// Number of times that the run has diverged and continued.
     #[serde(default)]
     pub recoveries: i32,
     /// Kept checkpoints: validation loss and step.

@@ -31,8 +31,7 @@ use crate::schedule::ScheduleConfig;
 
 /// Share of the last step in the mean loss.
 const MEAN_SHARE: f64 = 0.02;
-/// How often a run goes on after it has diverged, and the share of the learning rate that is left
-/// each time.
+/// Most recoveries of a run that diverges, and the factor of the learning rate at each.
 pub(super) const MAX_RECOVERIES: i32 = 4;
 const RECOVERED_RATE: f64 = 0.5;
 

@@ -32,7 +32,7 @@ pub fn strongest_db(model: &Model, oversampling: usize) -> Result<f64, PipelineE
         .try_fold(f64::MIN, |highest, level| Ok(highest.max(level?)))
 }
 
-/// Returns the least factor at which no alias is audible; `None` if there is none.
+/// Returns the lowest factor without audible aliases; `None` if all have some.
 ///
 /// # Errors
 /// As [`strongest_db`].
