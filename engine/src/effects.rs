@@ -70,7 +70,7 @@ pub struct EffectKind {
     pub parameters: &'static [EffectParameter],
     /// Share of the effect beside the dry sound, 0 to 1, by default.
     pub mix: f32,
-    /// Makes one for a sample rate in Hz, with its defaults.
+    /// Makes one for a sample rate in Hz, whose parameters [`Effect::set`] sets before it plays.
     pub new: fn(u32) -> Box<dyn Effect>,
 }
 

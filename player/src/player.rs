@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use ondes_engine::chain::{Chain, ChainSettings};
+use ondes_engine::dsp::delay_line::DelayLine;
 use ondes_engine::dsp::level::{copy_limited, peak};
 use ondes_engine::dsp::ramp::Ramp;
 use ondes_engine::effects::blocks::{Blocks, Side};
@@ -87,6 +88,15 @@ impl DryDelay {
         Self {
             latency,
             delays: [DelayLine::new(latency), DelayLine::new(latency)],
+        }
+    }
+
+    fn run(&mut self, input: [&[f32]; 2], output: [&mut [f32]; 2]) {
+        for ((delay, input), output) in self.delays.iter_mut().zip(input).zip(output) {
+            for (output, input) in output.iter_mut().zip(input) {
+                delay.push(*input);
+                *output = delay.at(self.latency);
+            }
         }
     }
 }
@@ -247,7 +257,7 @@ impl Player {
             self.gate.set_target(0.0);
         }
         self.tail.release_all();
-        self.dry_delay.delays.iter_mut().for_each(DelayLine::clear);
+        self.dry_delay.delays.iter_mut().for_each(DelayLine::reset);
         let (wet, dry) = gains(parameters);
         self.chain.reset();
         self.blocks.reset();
@@ -445,8 +455,8 @@ impl Player {
         } else {
             [left, right]
         };
-        self.dry_delay.delays[0].run(track[0], &mut dry_left[..frames]);
-        self.dry_delay.delays[1].run(track[1], &mut dry_right[..frames]);
+        self.dry_delay
+            .run(track, [&mut dry_left[..frames], &mut dry_right[..frames]]);
         for (left, right) in left.iter_mut().zip(right.iter_mut()) {
             let gain = self.input_gain.advance();
             *left *= gain;
@@ -529,35 +539,6 @@ fn gains(parameters: &PlayerParameters) -> (f32, f32) {
     )
 }
 
-/// Delay line of fixed length.
-struct DelayLine {
-    ring: Vec<f32>,
-    position: usize,
-}
-
-impl DelayLine {
-    fn new(samples: usize) -> Self {
-        Self {
-            ring: vec![0.0; samples],
-            position: 0,
-        }
-    }
-
-    fn clear(&mut self) {
-        self.ring.fill(0.0);
-    }
-
-    fn run(&mut self, input: &[f32], output: &mut [f32]) {
-        if self.ring.is_empty() {
-            return output.copy_from_slice(input);
-        }
-        for (output, input) in output.iter_mut().zip(input) {
-            *output = std::mem::replace(&mut self.ring[self.position], *input);
-            self.position = (self.position + 1) % self.ring.len();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -565,12 +546,14 @@ mod tests {
     #[test]
     fn a_delay_is_as_long_as_it_says_in_any_blocks() {
         for samples in [0, 1, 5, 64] {
-            let mut delay = DelayLine::new(samples);
+            let mut delay = DryDelay::new(samples);
             let input: Vec<f32> = (1..=100).map(|n| n as f32).collect();
-            let mut output = vec![0.0; 100];
-            for (input, output) in input.chunks(7).zip(output.chunks_mut(7)) {
-                delay.run(input, output);
+            let (mut output, mut other) = (vec![0.0; 100], vec![0.0; 100]);
+            let outputs = output.chunks_mut(7).zip(other.chunks_mut(7));
+            for (input, (output, other)) in input.chunks(7).zip(outputs) {
+                delay.run([input, input], [output, other]);
             }
+            assert_eq!(output, other);
             assert!(output[..samples].iter().all(|sample| *sample == 0.0));
             assert_eq!(output[samples..], input[..100 - samples]);
         }

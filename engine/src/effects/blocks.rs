@@ -74,7 +74,9 @@ impl BlockSettings {
 pub struct Block {
     settings: Arc<BlockSettings>,
     effect: Box<dyn Effect>,
+    /// Values and tempo that the effect has; no tempo before the first.
     values: Vec<f32>,
+    tempo: f32,
     wet: Ramp,
     dry: Ramp,
     /// Share of the sound that goes into the effect: an echo would begin as suddenly as its input.
@@ -98,6 +100,7 @@ impl Block {
         let ramp = |value| Ramp::new(value, CHANGE_S, sample_rate);
         Self {
             values: kind.defaults(),
+            tempo: f32::NAN,
             settings,
             effect,
             wet: ramp(0.0),
@@ -118,10 +121,16 @@ impl Block {
 
     /// Takes the settings over.
     fn set(&mut self, tempo: f32) {
+        let mut is_new = tempo.to_bits() != self.tempo.to_bits();
+        self.tempo = tempo;
         for (value, shared) in self.values.iter_mut().zip(&self.settings.values) {
-            *value = shared.load();
+            let shared = shared.load();
+            is_new |= shared.to_bits() != value.to_bits();
+            *value = shared;
         }
-        self.effect.set(&self.values, tempo);
+        if is_new {
+            self.effect.set(&self.values, tempo);
+        }
         let (on, mix) = (self.settings.on.load(Relaxed), self.settings.mix.load());
         let level = db_to_amplitude(self.settings.level_db.load());
         let (wet, dry) = match on && !self.leaves {

@@ -6,6 +6,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use ondes_engine::media::{WavBits, WavWriter};
+use ondes_engine::model::limits::OVERSAMPLINGS;
 use ondes_engine::model::{Control, Gear, Levels, Measure, Model, file};
 use ondes_physical_models::loudspeaker;
 use ondes_training::compression::variants;
@@ -97,7 +98,7 @@ pub struct CaptureArguments {
     sample_rate: Option<u32>,
     /// Factor of oversampling at which the capture is played unless the player asks for another:
     /// 1, 2, 4 or 8. The command tells which one its aliases need [default: 1].
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", value_parser = factor)]
     oversampling: Option<usize>,
     /// Highest learning rate.
     #[arg(long, value_parser = value_parser::positive)]
@@ -167,6 +168,12 @@ fn seconds(text: &str) -> Result<f64, String> {
         |seconds| signal::SECONDS.contains(&seconds),
         "must be 30 to 1200 seconds",
     )
+}
+
+fn factor(text: &str) -> Result<usize, String> {
+    let factor = text.parse().ok();
+    let allowed = factor.filter(|factor| OVERSAMPLINGS.contains(factor));
+    allowed.ok_or_else(|| "must be 1, 2, 4 or 8".to_owned())
 }
 
 /// Writes the signal to play through a device.
@@ -353,9 +360,9 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
     let mut header = model.header().clone();
     header.oversampling = config.oversampling.unwrap_or(1);
     header.card.quality = vec![measured(&model, &out, || measure(&model, &pairs))?];
-    print_aliases(&model, header.oversampling)?;
     let model = model.with_header(header)?;
     write(&model, &out)?;
+    print_aliases(&model, model.header().oversampling)?;
     if let (Some(path), NetworkSource::New(architecture)) = (&config.nam, &network) {
         let controls = &model.header().controls;
         let defaults: Vec<f32> = controls.iter().map(|control| control.default).collect();

@@ -12,7 +12,7 @@ use crate::theme::{self, GAP};
 /// Width of a slider with its name, points.
 const SLIDER: f32 = 235.0;
 
-/// What the user has done in this frame.
+/// Result of a frame.
 #[derive(Default)]
 struct Outcome {
     changed: bool,
@@ -209,11 +209,7 @@ fn turn(ui: &mut Ui, parameter: &EffectParameter, value: &mut f32, outcome: &mut
             .logarithmic(parameter.is_logarithmic)
             .suffix(parameter.unit)
             .max_decimals(2);
-        let mut response = ui.add(slider).labelled_by(label.id);
-        if response.double_clicked() {
-            *value = parameter.default;
-            response.mark_changed();
-        }
+        let response = ui.add(slider).labelled_by(label.id);
         outcome.of(&response);
         return response.changed();
     }
