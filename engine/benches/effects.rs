@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use ondes_engine::effects::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
 use ondes_engine::effects::{EFFECTS, effect};
+use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
 
 const SAMPLE_RATE: u32 = 48_000;
 const BLOCK: usize = 64;
@@ -41,8 +41,12 @@ fn effects(criterion: &mut Criterion) {
     }
     let slots = (1..).zip(RIG).map(|(number, id)| {
         let kind = effect(id).expect("an effect");
-        let settings = Arc::new(BlockSettings::new(kind));
-        let block = Some(Box::new(Block::new(kind, settings, SAMPLE_RATE)));
+        let settings = Arc::new(BlockSettings::new(kind.mix, kind.defaults()));
+        let block = Some(Box::new(Block::new(
+            (kind.new)(SAMPLE_RATE),
+            settings,
+            SAMPLE_RATE,
+        )));
         Slot { number, block }
     });
     let sides = [vec![], slots.collect()];

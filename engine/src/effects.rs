@@ -16,7 +16,6 @@
 //! tremolo.process(&mut left, &mut right);
 //! ```
 
-pub mod blocks;
 mod chorus;
 mod compressor;
 mod delay;
@@ -30,9 +29,11 @@ mod pitch_shifter;
 mod reverb;
 mod tempo;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tremolo;
 mod wah;
+
+use std::borrow::Cow;
 
 /// All effects, in the order in which a window offers them.
 pub static EFFECTS: [&EffectKind; 13] = [
@@ -84,14 +85,14 @@ impl EffectKind {
 }
 
 /// Parameter of an effect.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct EffectParameter {
     /// Id in files; it never changes.
-    pub id: &'static str,
+    pub id: Cow<'static, str>,
     /// Name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Unit with a leading space, or empty.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// Least and largest value.
     pub range: [f32; 2],
     /// Default value.
@@ -103,7 +104,7 @@ pub struct EffectParameter {
 }
 
 impl EffectParameter {
-    const fn new(
+    pub(crate) const fn new(
         id: &'static str,
         name: &'static str,
         unit: &'static str,
@@ -111,9 +112,9 @@ impl EffectParameter {
         default: f32,
     ) -> Self {
         Self {
-            id,
-            name,
-            unit,
+            id: Cow::Borrowed(id),
+            name: Cow::Borrowed(name),
+            unit: Cow::Borrowed(unit),
             range,
             default,
             is_logarithmic: false,
@@ -122,23 +123,20 @@ impl EffectParameter {
     }
 
     /// A parameter of several names; the first is the default.
-    const fn choice(
+    pub(crate) const fn choice(
         id: &'static str,
         name: &'static str,
         options: &'static [&'static str],
     ) -> Self {
         let range = [0.0, (options.len() - 1) as f32];
-        Self {
-            options,
-            ..Self::new(id, name, "", range, 0.0)
-        }
+        let mut parameter = Self::new(id, name, "", range, 0.0);
+        parameter.options = options;
+        parameter
     }
 
-    const fn logarithmic(self) -> Self {
-        Self {
-            is_logarithmic: true,
-            ..self
-        }
+    const fn logarithmic(mut self) -> Self {
+        self.is_logarithmic = true;
+        self
     }
 
     /// Returns the nearest value in range; the default for NaN.
@@ -176,7 +174,7 @@ pub trait Effect: Send {
 }
 
 /// Duration of changes, s.
-const CHANGE_S: f64 = 0.030;
+pub(crate) const CHANGE_S: f64 = 0.030;
 /// Samples of a step, between which slow values change.
 const STEP: usize = 8;
 

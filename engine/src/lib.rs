@@ -11,7 +11,8 @@
 //! - [`pipeline`]: combines these into a playable model at the host's sample rate.
 //! - [`realtime`]: plays a pipeline in an audio callback or on a worker thread, and swaps models
 //!   without a gap.
-//! - [`effects`]: compressor, equaliser, delay and others of our own.
+//! - [`effects`]: compressor, equaliser, delay and others of our own; [`rig`]: these, models and
+//!   impulse responses as blocks one after the other.
 //! - [`chain`]: tone controls, cabinet and delay before and after a captured amplifier.
 //! - [`media`]: reads and writes audio files; [`files`] any files.
 //!
@@ -34,6 +35,7 @@ pub mod panics;
 pub mod pipeline;
 pub mod random;
 pub mod realtime;
+pub mod rig;
 pub mod sync;
 pub mod torch;
 

@@ -1,11 +1,12 @@
 //! An instance as all its parts share it: loaded model, macro bindings, cabinet, problems.
 
 pub mod audio_link;
+mod blocks;
 mod cabinet;
 pub mod consent;
 mod control_mapping;
-mod effects;
 pub mod host_view;
+mod scenes;
 mod selection;
 mod sound;
 mod tuning;
@@ -30,7 +31,6 @@ use self::audio_link::AudioLink;
 use self::host_view::ModelVoices;
 use crate::cabinet::CabinetHandover;
 use crate::compare_slots::CompareSlots;
-use crate::effect_list::EffectHandover;
 use crate::history::History;
 use crate::host_notifier::HostNotifier;
 use crate::library::{BundledModel, FileReference, LoadError, MissingFile};
@@ -41,6 +41,7 @@ use crate::monitor::Monitor;
 use crate::parameter_source::ParameterSource;
 use crate::preset::location::PresetLocation;
 use crate::product::Product;
+use crate::rig::handover::RigHandover;
 use crate::sleep_state::SleepState;
 use crate::snapshot::SelectionSnapshot;
 use crate::state::{InstanceState, WindowSettings};
@@ -73,8 +74,8 @@ pub struct InstanceHandle {
     pub tuner: TunerInput,
     /// Hands cabinets to the audio thread.
     pub cabinet_handover: CabinetHandover,
-    /// Hands effects to the audio thread.
-    pub effect_handover: EffectHandover,
+    /// Hands blocks to the audio thread.
+    pub rig_handover: RigHandover,
     /// Hands tunings to the audio thread.
     pub tuning_handover: TuningHandover,
     /// Values that the audio thread reads and reports.
@@ -153,7 +154,7 @@ impl InstanceHandle {
             history: History::default(),
             tuner: TunerInput::default(),
             cabinet_handover: CabinetHandover::default(),
-            effect_handover: EffectHandover::default(),
+            rig_handover: RigHandover::default(),
             tuning_handover: TuningHandover::default(),
             audio: AudioLink::default(),
             inner: Mutex::new(Inner {
@@ -377,12 +378,21 @@ impl InstanceHandle {
         part(&self.inner().state)
     }
 
-    /// Waits until the model has loaded, up to `timeout`.
+    /// Waits until the models have loaded, those of blocks included, up to `timeout`.
     pub fn wait_until_loaded(&self, timeout: Duration) {
         let since = Instant::now();
-        while self.session.status() == LoadStatus::Loading && since.elapsed() < timeout {
+        let is_loading =
+            || self.session.status() == LoadStatus::Loading || self.rig_handover.is_loading();
+        while is_loading() && since.elapsed() < timeout {
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// Declares that the host does not play in real time, as in a bounce: late models are waited
+    /// for.
+    pub fn set_non_realtime(&self, non_realtime: bool) {
+        self.session.set_non_realtime(non_realtime);
+        self.rig_handover.set_non_realtime(non_realtime);
     }
 
     /// Returns the state of the last request, files that are being read included.

@@ -8,7 +8,7 @@
 //! [`player`] runs on the audio thread: it plays the engine's session, with [`tail_tracker`] and
 //! [`sleep_state`] for silence, [`monitor`] for meters and [`tuner`] for the input of a tuner.
 //! [`instance`] is what window, host and player share: the selection of a model ([`library`]) and a
-//! [`cabinet`], the [`effect_list`], [`midi_bindings`] and [`compare_slots`]; a [`host_notifier`] tells a plugin's host
+//! [`cabinet`], blocks before and after it ([`rig`]), [`midi_bindings`] and [`compare_slots`]; a [`host_notifier`] tells a plugin's host
 //! of changes. [`state`] is what projects save and [`preset`] what presets save, with
 //! [`parameter_values`]; [`snapshot`] is the same in memory, and [`history`] undoes changes. Paths
 //! in their files are as [`saved_path`] says; [`folder`] lists those in the user's folders.
@@ -29,7 +29,6 @@
 pub mod cabinet;
 pub mod choice;
 pub mod compare_slots;
-pub mod effect_list;
 pub mod folder;
 pub mod history;
 pub mod host_notifier;
@@ -48,6 +47,7 @@ pub mod player;
 pub mod player_parameters;
 pub mod preset;
 pub mod product;
+pub mod rig;
 pub mod saved_path;
 pub mod sleep_state;
 pub mod snapshot;

@@ -13,6 +13,7 @@ use crate::choice::{
 };
 use crate::macros::MACRO_CENTRE;
 use crate::product::Product;
+use crate::rig::scene::SCENES;
 use crate::value_format::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB, ValueFormat};
 
 /// Number of a parameter, its index in [`PARAMETERS`]; or number of a latent knob (see
@@ -113,6 +114,7 @@ const MACROS: &str = "Macros";
 const LEVELS: &str = "Levels";
 const VOICE: &str = "Voice";
 const CHAIN: &str = "Chain";
+const RIG: &str = "Rig";
 const PROCESSING: &str = "Processing";
 
 /// The table. A parameter's index is its [`ParameterId`]; the macros come first. Hosts know this
@@ -244,8 +246,14 @@ pub static PARAMETERS: &[Parameter] = &[
         .not_automatable()
         .only(Product::Instrument)
         .tooltip("Zone of an MPE controller that does not send it; its notes bend by 48 semitones"),
+    integer("scene", "Scene", 1, [1, SCENES as i32], ValueFormat::Integer)
+        .group(RIG)
+        .project_only()
+        .tooltip("Scene of the rig; MIDI program changes choose it as well"),
 ];
 
+/// Scene of the rig, from 1.
+pub const SCENE: ParameterId = id_of("scene");
 /// Gain of the input, dB.
 pub const INPUT_GAIN: ParameterId = id_of("input_gain");
 /// Gain of the output, dB.

@@ -6,7 +6,8 @@ use ondes_engine::realtime::{Driver, Quality};
 
 use crate::choice;
 use crate::parameter::{
-    CHANNELS, CONTROL_INPUT, DRIVER, OVERSAMPLING, Parameter, ParameterId, QUALITY, SIZE, SOURCE,
+    CHANNELS, CONTROL_INPUT, DRIVER, OVERSAMPLING, Parameter, ParameterId, QUALITY, SCENE, SIZE,
+    SOURCE,
 };
 use crate::player_parameters::PlayerParameters;
 
@@ -47,6 +48,11 @@ pub trait ParameterSource: Send + Sync {
     /// Returns the requested quality of a model with variants.
     fn quality(&self) -> Quality {
         choice::quality(self.value(QUALITY).unwrap_or_default())
+    }
+
+    /// Returns the requested scene, from 0.
+    fn scene(&self) -> usize {
+        (self.value(SCENE).unwrap_or_default() as usize).saturating_sub(1)
     }
 
     /// Returns whether the side-chain of an effect controls its instrument, rather than the track.

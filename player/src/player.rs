@@ -7,12 +7,12 @@ use ondes_engine::chain::{Chain, ChainSettings};
 use ondes_engine::dsp::delay_line::DelayLine;
 use ondes_engine::dsp::level::{copy_limited, peak};
 use ondes_engine::dsp::ramp::Ramp;
-use ondes_engine::effects::blocks::{Blocks, Side};
 use ondes_engine::instrument::{EventKind, KeyTuning};
 use ondes_engine::model::card::Levels;
 use ondes_engine::panics::contain;
 use ondes_engine::pipeline::{Action, ENDLESS, Transport};
 use ondes_engine::realtime::{BlockCommand, Session, Setup};
+use ondes_engine::rig::blocks::{Blocks, Side};
 
 use crate::instance::InstanceHandle;
 use crate::macros::{ControlMapping, MACRO_CENTRE, RELEASE_CONTROL};
@@ -55,7 +55,7 @@ pub struct Player {
     has_track: bool,
     dry_delay: DryDelay,
     chain: Chain,
-    /// Effects before and after the model with its chain.
+    /// Blocks before and after the model with its chain.
     blocks: Blocks,
     /// `[channel][frame]`: output of the model and the chain.
     wet: [Vec<f32>; 2],
@@ -110,9 +110,7 @@ impl Player {
         setup: Setup,
         parameters: &PlayerParameters,
     ) -> Self {
-        let blocks = instance
-            .effect_handover
-            .start(setup.sample_rate, setup.max_block);
+        let blocks = instance.rig_handover.start(setup);
         let latency = session.latency_samples() + blocks.latency_samples();
         instance.monitor.begin(setup.sample_rate);
         instance.clear_playback_failure();
@@ -190,7 +188,7 @@ impl Player {
         self.has_failed
     }
 
-    /// Returns the delay of the dry signal in host samples: the latency of session and effects at
+    /// Returns the delay of the dry signal in host samples: the latency of session and blocks at
     /// construction, or that of the last [`swap_dry_delay`](Self::swap_dry_delay).
     #[must_use]
     pub fn latency_samples(&self) -> usize {
@@ -205,7 +203,7 @@ impl Player {
         }
     }
 
-    /// Returns whether the latency of session or effects has changed, so that the host must restart to learn of
+    /// Returns whether the latency of session or blocks has changed, so that the host must restart to learn of
     /// it.
     #[must_use]
     pub fn latency_changed(&self) -> bool {
@@ -285,7 +283,7 @@ impl Player {
         self.instance
             .cabinet_handover
             .exchange(self.chain.cabinet_slot());
-        self.instance.effect_handover.exchange(&mut self.blocks);
+        self.instance.rig_handover.exchange(&mut self.blocks);
         let tempo = self.transport.map_or(TEMPO, |transport| transport.tempo);
         self.blocks.set(tempo);
         if let Some(tuning) = self.instance.tuning_handover.receive() {

@@ -12,10 +12,11 @@ use ondes_engine::model::program::ProgramOptions;
 use ondes_engine::torch;
 use serde::{Deserialize, Serialize};
 
-use crate::effect_list::EffectState;
 use crate::library::FileReference;
 use crate::parameter_values::{ParameterValues, finite};
 use crate::preset::location::PresetLocation;
+use crate::rig::block_state::BlockState;
+use crate::rig::scene::Scenes;
 use crate::tuning::TuningFiles;
 
 /// Version of the format. Later versions only add fields, so that older ones can read their files.
@@ -52,12 +53,19 @@ pub struct InstanceState {
     /// the user has chosen. Restoring a state never changes its cabinet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub automatic_cabinet: bool,
-    /// Effects before and after the model, in their order.
+    /// Blocks before and after the model, in their order.
     #[serde(
+        alias = "effects",
         deserialize_with = "executor::value_or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub effects: Vec<EffectState>,
+    pub blocks: Vec<BlockState>,
+    /// Scenes of the rig.
+    #[serde(
+        deserialize_with = "executor::value_or_default",
+        skip_serializing_if = "Scenes::is_default"
+    )]
+    pub scenes: Scenes,
     /// Files of the tuning; `None` in equal temperament.
     #[serde(
         deserialize_with = "executor::value_or_default",
@@ -140,7 +148,13 @@ impl InstanceState {
             .sounds
             .values_mut()
             .for_each(|path| *path = map(path));
-        let files = std::iter::once(&mut self.model).chain(&mut self.cabinet);
+        let of_blocks = self
+            .blocks
+            .iter_mut()
+            .filter_map(|block| block.file.as_mut());
+        let files = std::iter::once(&mut self.model)
+            .chain(&mut self.cabinet)
+            .chain(of_blocks);
         files
             .filter_map(|file| file.path.as_mut())
             .for_each(|path| *path = map(path));

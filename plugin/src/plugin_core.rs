@@ -111,6 +111,7 @@ impl PluginCore {
         (self.driver, self.source, self.restart_requested) =
             (self.parameters.driver(), source, false);
         self.instance.retry_missing_model();
+        self.instance.retry_missing_blocks();
         self.instance.set_source(source);
         self.instance.set_stereo_input(has_stereo_input);
         self.oversampling = self.parameters.oversampling();
@@ -141,7 +142,9 @@ impl PluginCore {
             self.driver
         };
         session_controller.set_driver(driver);
-        session_controller.set_non_realtime(config.process_mode == ProcessMode::Offline);
+        self.instance.rig_handover.set_driver(self.driver);
+        self.instance
+            .set_non_realtime(config.process_mode == ProcessMode::Offline);
         // An offline bounce must start with the project's model.
         self.instance.wait_until_loaded(MODEL_TIMEOUT);
         let session = match session_controller.activate(setup) {
@@ -236,6 +239,7 @@ impl PluginCore {
         self.instance
             .audio
             .request_variant(size, quality, self.parameters.input_channels());
+        self.instance.audio.request_scene(self.parameters.scene());
         let tail = tail_samples(player);
         self.instance
             .sleep_state

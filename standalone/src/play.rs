@@ -28,7 +28,7 @@ use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
 use crate::io::{AudioChoice, MidiChoice, MidiPorts};
 use crate::program_arguments::ProgramArguments;
 use crate::rack::remaining_events::remaining_events;
-use crate::rack::session_file::{self, TrackInput};
+use crate::rack::session_file::TrackInput;
 use crate::rack::{MasterMeter, Mixer, SessionFile, Track, clip};
 use crate::record::RecordingFormat;
 use crate::render::midi_score::MidiScore;
@@ -45,7 +45,8 @@ Examples:
   ondes play wind --midi keystation --record take.wav
   ondes play plucked --midi song.mid
   ondes play bowed --input singing.wav --loop --host jack
-  ondes play stage.ondes-session";
+  ondes play stage.ondes-session
+  ondes play lead.ondes-preset";
 
 /// Longest wait for the devices.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
@@ -61,12 +62,12 @@ const SILENCE_S: f64 = 0.5;
 /// fall silent.
 const MAX_TAIL_S: f64 = 12.0;
 
-/// Plays a model or a session on the audio devices until Ctrl-C, or until its file is over
+/// Plays a model, a preset or a session on the audio devices until Ctrl-C, or until its file is over
 #[derive(Args)]
 #[command(after_help = help::with_bundled(EXAMPLES))]
 pub struct PlayArguments {
-    /// Model file, a bundled model by its name, or session
-    #[arg(value_name = "MODEL|SESSION")]
+    /// Model file, a bundled model by its name, preset or session
+    #[arg(value_name = "MODEL|PRESET|SESSION")]
     model: PathBuf,
     /// Run the TorchScript programs that the session names, this time only; run only what you trust
     #[arg(long)]
@@ -304,7 +305,7 @@ fn prepare(arguments: &PlayArguments) -> anyhow::Result<Prepared> {
 }
 
 fn is_session(path: &Path) -> bool {
-    has_extension(path, &[session_file::EXTENSION])
+    SessionFile::is_readable(path)
 }
 
 /// Refuses options that a session sets for each of its tracks.

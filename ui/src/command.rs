@@ -7,9 +7,9 @@ use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::model::program::ProgramOptions;
 use ondes_player::compare_slots::CompareSlot;
-use ondes_player::effect_list::EffectState;
 use ondes_player::parameter::ParameterId;
 use ondes_player::preset::list::PresetId;
+use ondes_player::rig::block_state::BlockState;
 
 use crate::view::ModelEntryId;
 
@@ -22,6 +22,10 @@ pub enum FilePurpose {
     MissingModel,
     /// The impulse response of the cabinet.
     Cabinet,
+    /// The model of a new block.
+    ModelBlock,
+    /// The impulse response of a new block.
+    ResponseBlock,
     /// The sound for a setting of a TorchScript program, by its index.
     Sound(usize),
 }
@@ -133,13 +137,18 @@ commands! {
         Rescan,
     }
 
-    /// Changes the effects before and after the model.
-    Effect(EffectCommand) {
-        /// Set the effects, in their order. A change is a step of undo with
-        /// [`EffectCommand::Finish`].
-        Change(Vec<EffectState>),
+    /// Changes the blocks before and after the model.
+    Rig(RigCommand) {
+        /// Set the blocks, in their order. A change is a step of undo with [`RigCommand::Finish`].
+        Change(Vec<BlockState>),
         /// End a change.
         Finish,
+        /// Read the file of a block, and add it.
+        Add(BlockState),
+        /// Go to a scene, from 0; one that was never heard begins as a copy.
+        GoToScene(usize),
+        /// Name the scene that is heard.
+        NameScene(String),
     }
 
     /// Plays notes and ends them.

@@ -59,9 +59,8 @@ pub mod view_model;
 pub mod window;
 
 pub use command::{
-    CabinetCommand, DisplayCommand, EffectCommand, EngineCommand, FileCommand, FilePurpose,
-    HistoryCommand, KnobCommand, ModelCommand, PlayCommand, PresetCommand, TunerCommand,
-    WindowCommand,
+    CabinetCommand, DisplayCommand, EngineCommand, FileCommand, FilePurpose, HistoryCommand,
+    KnobCommand, ModelCommand, PlayCommand, PresetCommand, RigCommand, TunerCommand, WindowCommand,
 };
 pub use format::quality_line;
 pub use scale::{SCALES, clamp_scale};
@@ -69,7 +68,7 @@ pub use theme::install as install_style;
 pub use view::{
     ChainView, EngineView, EntryOrigin, ExecutorDevices, ExecutorView, HistoryView, Knob,
     KnobsView, LatentRow, MacroKnob, MessagesView, MethodChoice, MixerView, ModelEntry,
-    ModelEntryId, ModelView, ModelsView, PlayView, PresetEntry, PresetsView, ProgramView,
+    ModelEntryId, ModelView, ModelsView, PlayView, PresetEntry, PresetsView, ProgramView, RigView,
     SignalView, SoundingNote, Surroundings, TunerView, TuningView, ViewModel, WindowView,
 };
 pub use window::{SIZE, Window};

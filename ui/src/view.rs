@@ -11,13 +11,14 @@ use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Health, LoadStatus};
 use ondes_player::compare_slots::CompareSlot;
-use ondes_player::effect_list::EffectState;
 use ondes_player::library::MissingFile;
 use ondes_player::midi_bindings::MidiBinding;
 use ondes_player::monitor::MeterLevel;
 use ondes_player::parameter::ParameterId;
 use ondes_player::preset::list::PresetId;
 use ondes_player::product::Product;
+use ondes_player::rig::block_state::BlockState;
+use ondes_player::rig::scene::Scenes;
 use ondes_player::trust::UntrustedProgram;
 
 /// Supplies the data of a window.
@@ -57,8 +58,8 @@ pub struct WindowView<'a> {
     pub knobs: KnobsView<'a>,
     /// Signal chain around the model.
     pub chain: ChainView<'a>,
-    /// Effects before and after the model, in their order.
-    pub effects: &'a [EffectState],
+    /// Blocks before and after the model.
+    pub rig: RigView<'a>,
     /// Gains and signals.
     pub mixer: MixerView<'a>,
     /// Notes, and what the model follows.
@@ -121,6 +122,17 @@ pub struct ModelsView<'a> {
     pub list: &'a [ModelEntry],
     /// The model that is being auditioned.
     pub auditioned: Option<ModelEntryId>,
+}
+
+/// Blocks before and after the model.
+#[derive(Clone, Copy)]
+pub struct RigView<'a> {
+    /// The blocks, in their order.
+    pub blocks: &'a [BlockState],
+    /// `[block]`: why it is not heard as it should be, if so.
+    pub problems: &'a [Option<String>],
+    /// Scenes of their settings.
+    pub scenes: &'a Scenes,
 }
 
 /// Presets.

@@ -2,7 +2,7 @@
 //!
 //! [`InstanceViewModel`] (in `instance`) holds the data to draw and is refreshed before each frame.
 //! `commands` passes on what the user does: to `knobs`, `models`, `files` (with `consent` and
-//! `program` for programs), `presets`, `cabinet_list`, `tuner`, and `undo`, which also records what
+//! `program` for programs), `presets`, `cabinet_list`, `rig`, `tuner`, and `undo`, which also records what
 //! the user changes. The lists are [`model_list`], `preset_list` and `cabinet_list`, read on threads
 //! of their own; `device_search` finds the devices of libtorch, `latent_rows` are the latents of a
 //! codec, `hint` tells a new user what to do, `idle_host` notices a host that does not process
@@ -13,7 +13,6 @@ mod cabinet_list;
 mod commands;
 mod consent;
 mod device_search;
-mod effects;
 mod files;
 mod hint;
 mod idle_host;
@@ -25,6 +24,7 @@ mod models;
 mod preset_list;
 mod presets;
 mod program;
+mod rig;
 mod signal_data;
 mod spectrum;
 mod tuner;

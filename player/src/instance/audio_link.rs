@@ -1,6 +1,6 @@
 //! Values that the audio thread reads of an instance, and reports to it.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_engine::pipeline::InputChannels;
@@ -26,7 +26,10 @@ pub struct AudioLink {
         reason = "one word, so that the cell takes no lock"
     )]
     pub(super) failure: AtomicCell<Option<Box<String>>>,
+    /// Scene that the parameter asked for last, from 0.
+    pub(super) scene: AtomicUsize,
     variant_requested: AtomicBool,
+    scene_requested: AtomicBool,
 }
 
 impl Default for AudioLink {
@@ -40,7 +43,9 @@ impl Default for AudioLink {
             quality: AtomicCell::default(),
             channels: AtomicCell::new(InputChannels::Stereo),
             failure: AtomicCell::new(None),
+            scene: AtomicUsize::new(0),
             variant_requested: AtomicBool::default(),
+            scene_requested: AtomicBool::default(),
         }
     }
 }
@@ -71,10 +76,17 @@ impl AudioLink {
         self.variant_requested.store(is_other, Relaxed);
     }
 
+    /// Notes the requested scene, from 0. If it has changed, the main thread must call
+    /// [`InstanceHandle::follow_scene`](super::InstanceHandle::follow_scene).
+    pub fn request_scene(&self, scene: usize) {
+        self.scene_requested
+            .store(scene != self.scene.load(Relaxed), Relaxed);
+    }
+
     /// Returns whether the main thread has to be called.
     #[must_use]
     pub fn needs_main_thread(&self) -> bool {
-        self.variant_requested.load(Relaxed)
+        self.variant_requested.load(Relaxed) || self.scene_requested.load(Relaxed)
     }
 
     /// Takes the newest control mapping, and returns whether there is one.

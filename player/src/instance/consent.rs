@@ -22,6 +22,7 @@ pub(super) fn register(instance: &Arc<InstanceHandle>) {
 pub fn load_allowed(hash: &str) {
     let instances: Vec<_> = lock(&INSTANCES).iter().filter_map(Weak::upgrade).collect();
     for instance in instances {
+        instance.retry_missing_blocks();
         let missing = instance.missing_model().and_then(|missing| missing.program);
         if missing.is_some_and(|program| program.hash == hash) {
             instance.retry_missing_model();

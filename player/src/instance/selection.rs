@@ -12,6 +12,7 @@ use super::{Inner, InstanceHandle};
 use crate::compare_slots::CompareSlot;
 use crate::library::{FileReference, FoundModel, LoadError, MissingFile};
 use crate::macros::MACRO_COUNT;
+use crate::rig::block_state::BlockState;
 use crate::snapshot::{SelectionSnapshot, SoundSnapshot};
 use crate::state::{CompareState, InstanceState};
 
@@ -180,7 +181,7 @@ impl InstanceHandle {
         (inner.missing_model, inner.load_error, inner.notice) =
             (snapshot.missing_model, None, snapshot.notice);
         self.restore_cabinet(inner, snapshot.cabinet);
-        self.effect_handover.send(&inner.state.effects);
+        self.rig_handover.send(&inner.state.blocks);
         if same {
             self.send_mapping(inner.control_mapping());
         } else {
@@ -335,6 +336,7 @@ impl InstanceHandle {
         let slots = state.compare.take().unwrap_or_default();
         self.history.clear();
         let found = state.model.find();
+        state.blocks.iter_mut().for_each(BlockState::find);
         let other = slots.other.map(|sound| {
             let selection = SelectionSnapshot::new(*sound.selection, found.as_ref().ok());
             SoundSnapshot {
@@ -354,7 +356,7 @@ impl InstanceHandle {
             let mut inner = self.inner();
             inner.state = state;
             self.restore_cabinet(&mut inner, None);
-            self.effect_handover.send(&inner.state.effects);
+            self.rig_handover.send(&inner.state.blocks);
             self.restore_tuning(&mut inner);
         }
         self.adopt_model(found);

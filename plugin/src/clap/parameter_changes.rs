@@ -7,6 +7,9 @@ use super::block_events::TakeChange;
 use super::event::{Event, HostOutput};
 use super::parameter_list::ListedParameter;
 use super::plugin_wrapper::PluginWrapper;
+use ondes_player::parameter::SCENE;
+use ondes_player::rig::scene::SCENES;
+
 use crate::parameters::WindowChange;
 
 /// A controller's highest value.
@@ -22,8 +25,11 @@ impl TakeChange for ParameterChanges<'_> {
     fn is_change(&self, event: &Event) -> bool {
         let midi: Option<&clap_event_midi> = event.get();
         match midi {
-            Some(midi) => controller(midi.data)
-                .is_some_and(|(number, _)| self.wrapper.instance.midi_bindings.listens_to(number)),
+            Some(midi) => {
+                let bindings = &self.wrapper.instance.midi_bindings;
+                scene(midi.data).is_some()
+                    || controller(midi.data).is_some_and(|(number, _)| bindings.listens_to(number))
+            }
             None => is_of_parameter(event),
         }
     }
@@ -47,6 +53,11 @@ impl TakeChange for ParameterChanges<'_> {
             && let Some((number, position)) = controller(midi.data)
         {
             self.move_controller(event.time(), number, position);
+        }
+        if let Some(midi) = event.get::<clap_event_midi>()
+            && let Some(scene) = scene(midi.data)
+        {
+            self.choose_scene(event.time(), scene);
         }
         is_of_parameter(event)
     }
@@ -85,7 +96,6 @@ impl ParameterChanges<'_> {
     fn move_controller(&self, time: u32, number: u8, position: f32) {
         let PluginWrapper {
             instance,
-            values,
             parameters,
             ..
         } = self.wrapper;
@@ -93,15 +103,28 @@ impl ParameterChanges<'_> {
             let Some(listed) = parameters.automatable().get(index) else {
                 continue;
             };
-            let value = listed.parameter.denormalize(position);
-            values.set(listed.id, value);
-            if let Some(output) = &self.output {
-                let value = parameters.scale.host_value(listed.parameter, value);
-                // The host records the controller; recording the parameter as well would play both
-                // back.
-                let flags = CLAP_EVENT_IS_LIVE | CLAP_EVENT_DONT_RECORD;
-                output.push(&Event::parameter(time, flags, listed.clap_id, value));
-            }
+            self.set_by_midi(time, listed, listed.parameter.denormalize(position));
+        }
+    }
+
+    /// Goes to the scene of a program change.
+    fn choose_scene(&self, time: u32, scene: f32) {
+        let mut listed = self.wrapper.parameters.listed().iter();
+        if let Some(listed) = listed.find(|listed| listed.id == SCENE) {
+            self.set_by_midi(time, listed, scene);
+        }
+    }
+
+    fn set_by_midi(&self, time: u32, listed: &ListedParameter, value: f32) {
+        let PluginWrapper {
+            values, parameters, ..
+        } = self.wrapper;
+        values.set(listed.id, value);
+        if let Some(output) = &self.output {
+            let value = parameters.scale.host_value(listed.parameter, value);
+            // The host records the MIDI; recording the parameter as well would play both back.
+            let flags = CLAP_EVENT_IS_LIVE | CLAP_EVENT_DONT_RECORD;
+            output.push(&Event::parameter(time, flags, listed.clap_id, value));
         }
     }
 }
@@ -110,6 +133,12 @@ impl ParameterChanges<'_> {
 fn controller([status, number, value]: [u8; 3]) -> Option<(u8, f32)> {
     let position = f32::from(value).min(CONTROLLER_MAX) / CONTROLLER_MAX;
     (status & 0xF0 == 0xB0).then_some((number, position))
+}
+
+/// Returns the value of [`SCENE`] for a program change, if there is such a scene.
+fn scene([status, program, _]: [u8; 3]) -> Option<f32> {
+    let is_one = status & 0xF0 == 0xC0 && usize::from(program) < SCENES;
+    is_one.then_some(f32::from(program) + 1.0)
 }
 
 fn is_of_parameter(event: &Event) -> bool {

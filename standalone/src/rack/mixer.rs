@@ -10,8 +10,11 @@ use arrayvec::ArrayVec;
 use ondes_engine::instrument::{EventKind, MidiSettings};
 use ondes_engine::realtime::Setup;
 use ondes_player::library::FileReference;
+use ondes_player::parameter::SCENE;
 use ondes_player::parameter_source::ParameterSource;
 use ondes_player::product::Product;
+use ondes_player::rig::block_state::BlockState;
+use ondes_player::rig::scene::SCENES;
 use ringbuf::traits::{Consumer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 
@@ -397,6 +400,11 @@ impl Mixer {
         for (channel, program) in programs {
             self.handle_program_change(channel, usize::from(program));
         }
+        for (_, track) in self.tracks() {
+            track
+                .instance
+                .follow_scene(&*track.parameters, &*track.parameters);
+        }
         let mut tracks_to_renew = Vec::new();
         for (slot, track) in self.tracks.iter_mut().enumerate() {
             let Some((track, (config, when))) = track
@@ -441,17 +449,24 @@ impl Mixer {
         self.requests.pop_front()
     }
 
-    /// Requests a model of the set list on all tracks that receive the MIDI channel.
+    /// Goes to a scene on all tracks that receive the MIDI channel, and requests a model of the set
+    /// list on those without scenes.
     fn handle_program_change(&mut self, channel: u8, program: usize) {
+        let receives = |(_, track): &(usize, &Track)| track.midi_channels >> channel & 1 == 1;
+        let has_scenes = |track: &Track| track.instance.read_state(|state| state.scenes.are_used());
+        let (with_scenes, others): (Vec<_>, Vec<_>) = self
+            .tracks()
+            .filter(receives)
+            .partition(|(_, track)| has_scenes(track));
+        if program < SCENES {
+            for (_, track) in with_scenes {
+                track.parameters.set_value(SCENE, program as f32 + 1.0);
+            }
+        }
         let Some(reference) = self.set_list.get(program).cloned() else {
             return;
         };
-        let receives = |(_, track): &(usize, &Track)| track.midi_channels >> channel & 1 == 1;
-        let slots: Vec<usize> = self
-            .tracks()
-            .filter(receives)
-            .map(|(slot, _)| slot)
-            .collect();
+        let slots: Vec<usize> = others.into_iter().map(|(slot, _)| slot).collect();
         slots
             .into_iter()
             .for_each(|slot| self.request_model(slot, reference.clone()));
@@ -534,6 +549,11 @@ impl LoadedSession {
             .iter()
             .filter_map(|track| track.instance.missing_cabinet());
         problems.extend(cabinets.map(|missing| missing.describe("cabinet")));
+        for track in &tracks {
+            let blocks = track.instance.blocks();
+            let missing = blocks.iter().filter_map(BlockState::missing);
+            problems.extend(missing.map(str::to_owned));
+        }
         problems.extend(
             tracks
                 .iter()

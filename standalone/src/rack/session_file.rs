@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use ondes_engine::files;
 use ondes_player::library::{self, FileReference};
 use ondes_player::parameter_values::ParameterValues;
-use ondes_player::preset;
+use ondes_player::preset::{self, Preset, store};
 use ondes_player::product::Product;
 use ondes_player::saved_path;
 use ondes_player::state::InstanceState;
@@ -132,12 +132,46 @@ impl TrackInput {
 }
 
 impl SessionFile {
-    /// Reads a session. Relative paths in it become absolute ([`saved_path`]).
+    /// Returns whether a file is a session, or a preset, by its extension.
+    #[must_use]
+    pub fn is_readable(path: &Path) -> bool {
+        let ending = path.extension().unwrap_or_default();
+        ending.eq_ignore_ascii_case(EXTENSION) || store::is_preset(path)
+    }
+
+    /// Returns a session whose only track has the sound of a preset; an effect hears the first two
+    /// inputs of the device.
+    fn of_preset(preset: Preset) -> Self {
+        let input = match preset.product {
+            Product::Instrument => TrackInput::Nothing,
+            Product::Effect => TrackInput::Channels { first: 0, count: 2 },
+        };
+        let track = SavedTrack {
+            name: preset.name,
+            product: preset.product,
+            parameters: preset.sound.parameters,
+            selection: *preset.sound.selection,
+            fader: FaderSettings::default(),
+            input,
+            midi_channels: all_channels(),
+        };
+        Self {
+            tracks: vec![track],
+            ..Self::default()
+        }
+    }
+
+    /// Reads a session, or a preset as a session of one track. Relative paths in it become absolute
+    /// ([`saved_path`]).
     ///
     /// # Errors
     /// Returns an error that names the file and what is wrong with it.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
+        if store::is_preset(path) {
+            let preset = preset::file::read(path).map_err(|error| anyhow!("{error}"))?;
+            return Ok(Self::of_preset(preset));
+        }
         let text = files::read(path, MAX_BYTES).with_context(|| name.to_string())?;
         let mut session =
             Self::parse(files::without_mark(&text)).with_context(|| name.to_string())?;
@@ -181,10 +215,13 @@ impl SessionFile {
 
     /// Lets the TorchScript programs of the tracks and of the set list run until this process ends.
     pub fn allow_programs(&self) {
-        let models = self
-            .tracks
-            .iter()
-            .map(|track| &track.selection.model)
+        let selections = || self.tracks.iter().map(|track| &track.selection);
+        let of_blocks = selections()
+            .flat_map(|selection| &selection.blocks)
+            .filter_map(|block| block.file.as_ref());
+        let models = selections()
+            .map(|selection| &selection.model)
+            .chain(of_blocks)
             .chain(&self.set_list);
         for model in models {
             // A reference without a hash means whatever is at the path.

@@ -132,6 +132,7 @@ impl StripPlan {
         self.instance.set_source(requested.source);
         self.instance.set_stereo_input(has_stereo_input);
         self.instance.session.set_driver(requested.driver);
+        self.instance.rig_handover.set_driver(requested.driver);
         let player = if self.playing_latency.is_none() {
             Some(self.player()?)
         } else {
@@ -247,5 +248,5 @@ pub(super) fn latency_samples(instance: &InstanceHandle) -> Option<usize> {
         .session
         .health()
         .filter(|_| ready)
-        .map(|health| health.latency_samples + instance.effect_handover.latency_samples())
+        .map(|health| health.latency_samples + instance.rig_handover.latency_samples())
 }

@@ -22,7 +22,7 @@ use super::sound_format::{BitDepth, SoundFormat};
 use crate::argument_parsers::{SECONDS, TRANSPOSE, number_in, parse_control};
 use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
 use crate::program_arguments::ProgramArguments;
-use crate::rack::session_file;
+use crate::rack::{SessionFile, session_file};
 use crate::tuning_arguments::TuningArguments;
 use crate::{help, memory};
 
@@ -58,6 +58,8 @@ Examples:
     ondes render wind.ondes --input takes --out whistles --shard 3/8
   Run a TorchScript model for nn~ on libtorch, on the CPU:
     ondes render rave.ts --input speech.wav --control latent1.offset=2 --device cpu
+  Send a recording through a preset, with all blocks of its rig:
+    ondes render lead.ondes-preset --input guitar.wav --out lead.wav
   Render a session, and each of its tracks to a file of its own:
     ondes render stage.ondes-session --midi song.mid --out song.wav --stems
 
@@ -73,15 +75,15 @@ fail are listed at the end.
 A session is saved by the app. It is rendered as it is heard live, in stereo: tracks with their models, parameters,
 faders and recordings, and the master with its limiter. --midi plays on all tracks that play notes, by their MIDI
 channels; --input takes the place of the audio device. All tracks are aligned. --jobs does not change the sound;
---block changes when mapped MIDI controllers are applied. The stems add up to the mix before its limiter.";
+--block changes when mapped MIDI controllers are applied. A preset is rendered as a session of one track. The stems add up to the mix before its limiter.";
 
-/// Renders MIDI files or recordings through a model, or a session, to WAV or FLAC files
+/// Renders MIDI files or recordings through a model, a preset or a session to WAV or FLAC files
 #[derive(Args)]
 #[command(after_help = help::with_bundled(EXAMPLES))]
 pub struct RenderArguments {
-    /// Model or session to render: NAME.ondes, a bundled model by its name, a capture of another
-    /// program, a TorchScript model (.ts, .nm; its code is executed), or NAME.ondes-session
-    #[arg(value_name = "MODEL|SESSION")]
+    /// What to render: NAME.ondes, a bundled model by its name, a capture of another program, a
+    /// TorchScript model (.ts, .nm; its code is executed), NAME.ondes-preset, or NAME.ondes-session
+    #[arg(value_name = "MODEL|PRESET|SESSION")]
     pub model: PathBuf,
     /// Run the TorchScript programs that the session names, this time only; run only what you trust
     #[arg(long)]
@@ -275,11 +277,9 @@ impl RenderArguments {
         self.parameters.value(SIZE)
     }
 
-    /// Returns whether a session is to be rendered, by the extension.
+    /// Returns whether a session or a preset is to be rendered, by the extension.
     pub fn is_session(&self) -> bool {
-        self.model
-            .extension()
-            .is_some_and(|ending| ending.eq_ignore_ascii_case(session_file::EXTENSION))
+        SessionFile::is_readable(&self.model)
     }
 
     /// Checks that exactly one source is given for a model.

@@ -367,3 +367,58 @@ fn contradictory_options_are_refused() {
         &["small.ondes: only effects can be oversampled, this model is of kind instrument"],
     );
 }
+
+#[test]
+fn a_preset_renders_its_rig_as_its_parts_one_after_the_other() {
+    let (folder, _) = with_amplifier();
+    let block = |block: &str, name: &str| json!({ "block": block, "file": { "name": name } });
+    let mut first = block("model", "Triode");
+    first["before"] = true.into();
+    let preset = json!({
+        "format": "ondes-preset", "version": 1, "name": "Rig", "plugin": "org.ondes.effect",
+        "parameters": {},
+        "selection": { "model": { "path": "wire.nam" }, "blocks": [first, block("response", "4x12")] },
+    });
+    let path = folder.path("rig.ondes-preset");
+    std::fs::write(&path, preset.to_string()).expect("the file is written");
+
+    let rig = ["render", "rig.ondes-preset", "--input", "guitar.wav"];
+    folder.json(&[&rig[..], &["--out", "rig.wav"]].concat());
+    folder.json(&[
+        "render",
+        "triode",
+        "--input",
+        "guitar.wav",
+        "--out",
+        "1.wav",
+    ]);
+    let second = [
+        "render",
+        "wire.nam",
+        "--input",
+        "1.wav",
+        "--cabinet",
+        "4x12",
+    ];
+    folder.json(&[&second[..], &["--out", "2.wav"]].concat());
+    let (rig, parts) = (
+        read_channels(&folder.path("rig.wav")),
+        read_channels(&folder.path("2.wav")),
+    );
+    for n in 0..24_000 {
+        assert!(
+            (rig[0][n] - parts[0][n]).abs() < 1e-6,
+            "sample {n}: {} for {}",
+            rig[0][n],
+            parts[0][n]
+        );
+    }
+    assert!(rig[0].iter().any(|sample| sample.abs() > 0.01));
+
+    let lost = preset.to_string().replace("Triode", "Nobody");
+    std::fs::write(&path, lost).expect("the file is written");
+    folder.refuses(
+        &["render", "rig.ondes-preset", "--input", "guitar.wav"],
+        &["Nobody", "missing"],
+    );
+}

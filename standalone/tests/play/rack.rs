@@ -531,7 +531,7 @@ fn through_an_effect(path: &std::path::Path, channels: f32) -> [Vec<f32>; 2] {
     track.parameters.set_value(DRIVER, 1.0);
     track.parameters.set_value(CHANNELS, channels);
     // Independent of the load of this machine.
-    track.instance.session.set_non_realtime(true);
+    track.instance.set_non_realtime(true);
     track.instance.apply_requested_variant();
     track.fader.set(FaderSettings {
         level_db: -24.0,

@@ -129,7 +129,7 @@ fn live(folder: &Path, seconds: f64) -> ([Vec<f32>; 2], usize) {
     let session = SessionFile::read(&folder.join("stage.ondes-session")).unwrap();
     assert_eq!(mixer.restore(&session), [""; 0]);
     for (_, track) in mixer.tracks() {
-        track.instance.session.set_non_realtime(true);
+        track.instance.set_non_realtime(true);
     }
     let mut rack: Rack = mixer
         .open(

@@ -387,7 +387,7 @@ impl Soak {
     fn set_patience(&mut self, slot: usize) {
         let is_patient = self.one_in(2);
         if let Some(track) = self.mixer.track(slot) {
-            track.instance.session.set_non_realtime(is_patient);
+            track.instance.set_non_realtime(is_patient);
         }
     }
 

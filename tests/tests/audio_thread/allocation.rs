@@ -7,11 +7,15 @@ use std::time::{Duration, Instant};
 use ondes_engine::Kernels;
 use ondes_engine::chain::{Chain, ChainSettings, TonePosition};
 use ondes_engine::dsp::cabinet::{Cabinet, Response};
-use ondes_engine::effects::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
-use ondes_engine::effects::{EFFECTS, EffectKind};
+use ondes_engine::effects::{EFFECTS, Effect, EffectKind};
 use ondes_engine::model::file;
-use ondes_engine::pipeline::{ControlSource, InputChannels, Pipeline, PipelineOptions};
-use ondes_engine::realtime::{Driver, ModelFactory, PlayableModel, SessionController, Setup};
+use ondes_engine::pipeline::{ControlId, ControlSource, InputChannels, Pipeline, PipelineOptions};
+use ondes_engine::realtime::{
+    Driver, LoadStatus, ModelFactory, PlayableModel, SessionController, Setup,
+};
+use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
+use ondes_engine::rig::model_effect::ModelEffect;
+use ondes_engine::rig::response_effect::ResponseEffect;
 use ondes_tests::allocation::{CountingAllocator, allocations, counted};
 use ondes_tests::audio_models::{
     autoregressive_generator, recalling_generator, sound, untrained_codec, untrained_effect,
@@ -19,7 +23,9 @@ use ondes_tests::audio_models::{
 use ondes_tests::random_performance::{
     MarkedModel, MisbehavingModel, Misbehaviour, RandomPlayer, swap,
 };
-use ondes_tests::{bundled_models, int8_model, random_events, random_splits, untrained_instrument};
+use ondes_tests::{
+    bundled_file, bundled_models, int8_model, random_events, random_splits, untrained_instrument,
+};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -240,22 +246,59 @@ fn the_chain_around_an_oversampled_model_does_not_allocate() {
 }
 
 #[test]
-fn effects_do_not_allocate_while_they_play_come_and_go() {
+fn blocks_do_not_allocate_while_they_play_come_and_go() {
     const RATE: u32 = 48_000;
     let new = |number: u64, kind: &EffectKind| {
-        let settings = Arc::new(BlockSettings::new(kind));
-        let block = Some(Box::new(Block::new(kind, settings, RATE)));
+        let settings = Arc::new(BlockSettings::new(kind.mix, kind.defaults()));
+        let block = Some(Box::new(Block::new((kind.new)(RATE), settings, RATE)));
         Slot { number, block }
     };
-    let all = (1..).zip(EFFECTS).map(|(number, kind)| new(number, kind));
-    let sides = [vec![], all.collect()];
+    let mut all: Vec<Slot> = (1..)
+        .zip(EFFECTS)
+        .map(|(number, kind)| new(number, kind))
+        .collect();
+    // A model and an impulse response.
+    let controller = SessionController::new();
+    controller.set_driver(Driver::Inline);
+    let read = || {
+        let model = file::read(&bundled_file("crunch")).expect("bundled models are whole");
+        Ok(Arc::new(PlayableModel::new(
+            Arc::new(model),
+            PipelineOptions::default(),
+        )?) as _)
+    };
+    controller.load(Box::new(read), &[]);
+    while controller.status() == LoadStatus::Loading {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let setup = Setup {
+        sample_rate: RATE,
+        max_block: 480,
+    };
+    let session = controller.activate(setup).expect("it plays");
+    let gain = ControlId::new("Gain");
+    let response = Response::new(vec![vec![1.0, 0.5, 0.25]], RATE).expect("a response");
+    let cabinet = Cabinet::new(&response, RATE, Kernels::detect()).expect("it plays");
+    let settings = Arc::new(BlockSettings::new(1.0, [0.0, 5.0]));
+    let files: [Box<dyn Effect>; 2] = [
+        Box::new(ModelEffect::new(session, vec![gain], setup)),
+        Box::new(ResponseEffect::new(cabinet, 480)),
+    ];
+    for effect in files {
+        let block = Some(Box::new(Block::new(effect, settings.clone(), RATE)));
+        all.push(Slot {
+            number: all.len() as u64 + 1,
+            block,
+        });
+    }
+    let count = all.len() as u64;
+    let sides = [vec![], all];
     let mut blocks = Blocks::new(Arrangement { sides }, 480);
     // All of them the other way round, and half of them before the model.
     let known = |number| Slot {
         number,
         block: None,
     };
-    let count = EFFECTS.len() as u64;
     let sides = [
         (1..=count / 2).rev().map(known).collect(),
         (count / 2 + 1..=count).rev().map(known).collect(),
@@ -274,6 +317,9 @@ fn effects_do_not_allocate_while_they_play_come_and_go() {
             {
                 blocks.arrange(next);
             }
+            // Its gain, and that of the model.
+            settings.set_value(0, (index % 7) as f32);
+            settings.set_value(1, (index % 9) as f32);
             blocks.set(90.0 + index as f32);
             blocks.process(Side::Before, left, right);
             blocks.process(Side::After, left, right);

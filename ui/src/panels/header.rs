@@ -1,16 +1,16 @@
 //! The header: model, preset, undo, slots, bypass and panic; below them what the model is.
 
-use egui::{Button, Ui, UiBuilder, vec2};
+use egui::{Button, Modifiers, Ui, UiBuilder, vec2};
 use ondes_player::compare_slots::CompareSlot;
 use ondes_player::parameter::BYPASS;
 
-use crate::command::{HistoryCommand, KnobCommand, ModelCommand, PlayCommand};
+use crate::command::{HistoryCommand, KnobCommand, ModelCommand, PlayCommand, RigCommand};
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
 use crate::panels::preset_menu::{self, PresetMenu};
 use crate::panels::{about, card};
 use crate::scale;
-use crate::shortcuts::{REDO, UNDO};
+use crate::shortcuts::{REDO, SCENE_KEYS, UNDO};
 use crate::theme::GAP;
 
 /// Width of the buttons on the right, points, and that of the buttons on the left.
@@ -20,12 +20,17 @@ const LEFT: f32 = 94.0;
 const ROW: f32 = 40.0;
 const NARROW_ROW: f32 = 37.0;
 
-/// Handles the keys of undo and redo, unless text is being typed, which has its own.
+/// Handles the keys of scenes, undo and redo, unless text is being typed, which has its own.
 pub(crate) fn handle_keys(ui: &Ui, frame: &mut Frame<'_>) {
     if ui.ctx().text_edit_focused() {
         return;
     }
     // With Shift first, which the shorter one ignores.
+    for (scene, key) in SCENE_KEYS.into_iter().enumerate() {
+        if ui.input_mut(|input| input.consume_key(Modifiers::ALT, key)) {
+            frame.push(RigCommand::GoToScene(scene));
+        }
+    }
     if ui.input_mut(|input| input.consume_shortcut(&REDO)) {
         frame.push(HistoryCommand::Redo);
     } else if ui.input_mut(|input| input.consume_shortcut(&UNDO)) {

@@ -1,4 +1,4 @@
-//! Pages in the middle of the window: macros, voice, latents, signal chain, effects and pad.
+//! Pages in the middle of the window: macros, voice, latents, signal chain, rig and pad.
 
 use egui::{Button, Label, RichText, ScrollArea, Ui};
 use ondes_player::model_controls::label;
@@ -7,9 +7,9 @@ use crate::command::{KnobCommand, PlayCommand};
 use crate::frame::Frame;
 use crate::knob::{self, grid};
 use crate::panels::chain::{self, CabinetMenu};
-use crate::panels::effects;
 use crate::panels::latents;
 use crate::panels::pad::{self, PadState};
+use crate::panels::rig;
 use crate::theme::{self, GAP, Palette};
 use crate::view::{MacroKnob, TuningView};
 
@@ -21,7 +21,7 @@ pub(crate) enum Page {
     Voice,
     Latents,
     Chain,
-    Effects,
+    Rig,
     Pad,
 }
 
@@ -62,9 +62,9 @@ pub(crate) fn show(
             true,
         ),
         (
-            Page::Effects,
-            "Effects",
-            "Effects before and after the model",
+            Page::Rig,
+            "Rig",
+            "Models, impulse responses and effects before and after the model",
             true,
         ),
         (Page::Pad, "Pad", "Turn two knobs at once", has_controls),
@@ -92,7 +92,7 @@ pub(crate) fn show(
     match shown {
         Page::Latents => latents::show(ui, frame),
         Page::Chain => chain::show(ui, frame, cabinet, view.chain),
-        Page::Effects => effects::show(ui, frame, view.effects),
+        Page::Rig => rig::show(ui, frame, view.rig),
         Page::Pad => pad::show(ui, frame, pad, knobs.pad),
         Page::Macros => grid(ui, knobs.macros.iter().enumerate(), |ui, (index, one)| {
             macro_knob(ui, frame, index, one)

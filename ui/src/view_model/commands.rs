@@ -23,7 +23,7 @@ impl InstanceViewModel {
             WindowCommand::File(command) => self.handle_file(command),
             WindowCommand::Preset(command) => self.handle_preset(command),
             WindowCommand::Cabinet(command) => self.handle_cabinet(command),
-            WindowCommand::Effect(command) => self.handle_effect(command),
+            WindowCommand::Rig(command) => self.handle_rig(setter, command),
             WindowCommand::Play(command) => self.handle_play(command),
             WindowCommand::History(command) => self.handle_history(setter, command),
             WindowCommand::Tuner(command) => self.handle_tuner(command),

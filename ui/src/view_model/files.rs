@@ -8,6 +8,7 @@ use ondes_engine::realtime::LoadStatus;
 use ondes_player::cabinet;
 use ondes_player::preset::location::PresetLocation;
 use ondes_player::preset::{self, store};
+use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
 use ondes_player::tuning;
 
 use super::InstanceViewModel;
@@ -77,7 +78,12 @@ impl InstanceViewModel {
                 file_types: vec![models],
                 ..DialogRequest::default()
             },
-            FilePurpose::Cabinet => DialogRequest {
+            FilePurpose::ModelBlock => DialogRequest {
+                title: "Add a model",
+                file_types: vec![models],
+                ..DialogRequest::default()
+            },
+            FilePurpose::Cabinet | FilePurpose::ResponseBlock => DialogRequest {
                 title: "Open an impulse response",
                 file_types: vec![("Audio files", FILE_EXTENSIONS.to_vec())],
                 folder: self.cabinets.folder().map(Path::to_owned),
@@ -105,6 +111,12 @@ impl InstanceViewModel {
             (DialogAnswer::Pending | DialogAnswer::Cancelled, _) => {}
             (DialogAnswer::Unavailable, _) => self.own_notice = Some(UNAVAILABLE),
             (DialogAnswer::Chosen(path), FilePurpose::Model) => self.open_file(path),
+            (DialogAnswer::Chosen(path), FilePurpose::ModelBlock) => {
+                self.add_block(BlockState::of_file(MODEL, "", Some(&path)));
+            }
+            (DialogAnswer::Chosen(path), FilePurpose::ResponseBlock) => {
+                self.add_block(BlockState::of_file(RESPONSE, "", Some(&path)));
+            }
             (DialogAnswer::Chosen(path), FilePurpose::Cabinet) => self.load_cabinet(path),
             (DialogAnswer::Chosen(path), FilePurpose::Sound(index)) => {
                 self.set_program_sound(index, path)
@@ -133,6 +145,7 @@ impl InstanceViewModel {
         self.background_jobs.push(std::thread::spawn(move || {
             instance.retry_missing_model();
             instance.retry_missing_cabinet();
+            instance.retry_missing_blocks();
         }));
     }
 }

@@ -11,7 +11,6 @@ use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputAnalysis};
 use ondes_engine::realtime::{Health, LoadStatus, Quality};
 use ondes_player::choice;
-use ondes_player::effect_list::EffectState;
 use ondes_player::instance::InstanceHandle;
 use ondes_player::library::{self, FileReference, MissingFile};
 use ondes_player::macros::MACRO_COUNT;
@@ -26,6 +25,8 @@ use ondes_player::parameter::{
 use ondes_player::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_player::preset::store;
 use ondes_player::product::Product;
+use ondes_player::rig::block_state::BlockState;
+use ondes_player::rig::scene::Scenes;
 use ondes_player::snapshot::SoundSnapshot;
 use ondes_player::state::WindowTheme;
 
@@ -47,7 +48,8 @@ use crate::file_dialog::{self, FileDialog};
 use crate::view::{
     ChainView, EngineView, ExecutorDevices, ExecutorView, HistoryView, Knob, KnobsView, MacroKnob,
     MessagesView, MethodChoice, MixerView, ModelEntryId, ModelView, ModelsView, PlayView,
-    PresetsView, ProgramView, SoundingNote, Surroundings, TuningView, ViewModel, WindowView,
+    PresetsView, ProgramView, RigView, SoundingNote, Surroundings, TuningView, ViewModel,
+    WindowView,
 };
 
 /// Reason why a model cannot be embedded in a project.
@@ -95,7 +97,12 @@ pub struct InstanceViewModel {
     /// Name of the tuning, and why it cannot be read, if so.
     tuning: Option<(String, Option<String>)>,
     chain: Vec<Knob>,
-    effects: Vec<EffectState>,
+    blocks: Vec<BlockState>,
+    /// `[block]`: why it is not heard as it should be, if so.
+    block_problems: Vec<Option<String>>,
+    scenes: Scenes,
+    /// Threads that read files of new blocks.
+    pub(super) new_blocks: Vec<JoinHandle<BlockState>>,
     /// Remark about the knobs of the chain.
     remark: Option<String>,
     cabinet: Option<FileReference>,
@@ -166,7 +173,10 @@ impl InstanceViewModel {
             voice,
             tuning: None,
             chain: Vec::new(),
-            effects: Vec::new(),
+            blocks: Vec::new(),
+            block_problems: Vec::new(),
+            scenes: Scenes::default(),
+            new_blocks: Vec::new(),
             remark: None,
             cabinet: None,
             missing_cabinet: None,
@@ -197,6 +207,7 @@ impl InstanceViewModel {
     /// is no sound.
     pub fn refresh(&mut self) -> Option<Duration> {
         self.poll_dialog();
+        self.add_new_blocks();
         let scanning =
             self.models.poll() | self.presets.poll() | self.cabinets.poll() | self.devices.poll();
         self.background_jobs.retain(|job| !job.is_finished());
@@ -208,7 +219,12 @@ impl InstanceViewModel {
         (self.missing, self.model) = (instance.missing_model(), instance.model());
         self.model_path = instance.model_path();
         self.cabinet = instance.read_state(|state| state.cabinet.clone());
-        self.effects = instance.effects();
+        self.blocks = instance.blocks();
+        self.scenes = instance.scenes();
+        let problems = self.blocks.iter();
+        self.block_problems = problems
+            .map(|block| instance.block_problem(block))
+            .collect();
         (self.notice, self.missing_cabinet) = (instance.notice(), instance.missing_cabinet());
         (self.health, self.input_analysis) =
             (instance.session.health(), instance.session.input_analysis());
@@ -245,8 +261,10 @@ impl InstanceViewModel {
         self.undoable = self.instance.history.labels();
         self.refresh_signals();
         self.idle_host.update(self.recorded.0, &mut self.own_notice);
-        let busy =
-            scanning || !self.background_jobs.is_empty() || self.status == LoadStatus::Loading;
+        let busy = scanning
+            || !self.background_jobs.is_empty()
+            || !self.new_blocks.is_empty()
+            || self.status == LoadStatus::Loading;
         let waiting = self.dialog.is_some() || self.instance.midi_bindings.is_learning();
         match (busy, waiting) {
             (true, _) => Some(Duration::from_millis(50)),
@@ -641,7 +659,11 @@ impl ViewModel for InstanceViewModel {
                 folder: self.cabinets.folder(),
                 accepts_audio_files: self.accepts_audio_files(),
             },
-            effects: &self.effects,
+            rig: RigView {
+                blocks: &self.blocks,
+                problems: &self.block_problems,
+                scenes: &self.scenes,
+            },
             mixer: MixerView {
                 input_gain,
                 output_gain,

@@ -25,8 +25,8 @@ pub(super) struct Recorder {
     /// Knobs of gestures that have ended while another one goes on, as on the pad.
     ended: Vec<KnobChange>,
     loading: Option<Loading>,
-    /// Everything before effects were changed, until the change ends.
-    pub(super) effects: Option<Captured>,
+    /// Everything before blocks were changed, until the change ends.
+    pub(super) rig: Option<Captured>,
     /// Settings outside the instance that undo or redo has restored.
     restored: Vec<OutsideSetting>,
     /// MIDI bindings before one is learnt.
@@ -178,6 +178,22 @@ impl InstanceViewModel {
             .filter(|(_, parameter)| parameter.scope != ParameterScope::Momentary)
             .filter_map(edit)
             .collect()
+    }
+
+    /// Returns the edits of knobs that have been turned since these values were taken.
+    pub(super) fn knob_edits_since(&self, values: &ParameterValues) -> Vec<Edit> {
+        let back = self.knob_edits(values).into_iter();
+        back.map(|edit| match edit {
+            Edit::Knob(id, Change { before, after }) => Edit::Knob(
+                id,
+                Change {
+                    before: after,
+                    after: before,
+                },
+            ),
+            other => other,
+        })
+        .collect()
     }
 
     /// Sets a parameter in a gesture of its own, which is one step.
@@ -352,7 +368,7 @@ impl Side {
 }
 
 /// Turns a parameter in a gesture of its own, so that the host follows.
-fn turn(setter: &impl ParameterSetter, id: ParameterId, position: f32) {
+pub(super) fn turn(setter: &impl ParameterSetter, id: ParameterId, position: f32) {
     setter.begin_gesture(id);
     setter.set_normalized(id, position);
     setter.end_gesture(id);

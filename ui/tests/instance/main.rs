@@ -2,9 +2,9 @@
 
 mod chain;
 mod consent;
-mod effects;
 mod executor;
 mod guitar;
 mod ownership;
+mod rig;
 mod tuning;
 mod undo;

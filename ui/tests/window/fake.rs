@@ -12,20 +12,21 @@ use ondes_engine::realtime::{Health, LoadStatus};
 use ondes_player::cabinet::bundled::BUNDLED;
 use ondes_player::choice;
 use ondes_player::compare_slots::CompareSlot;
-use ondes_player::effect_list::EffectState;
 use ondes_player::library::MissingFile;
 use ondes_player::monitor::MeterLevel;
 use ondes_player::parameter::{BYPASS, CONTROL_INPUT, DRIVER, ParameterId, SOURCE};
 use ondes_player::preset::list::PresetId;
 use ondes_player::product::Product;
+use ondes_player::rig::block_state::BlockState;
+use ondes_player::rig::scene::Scenes;
 use ondes_player::trust::UntrustedProgram;
 use ondes_ui::{
-    CabinetCommand, ChainView, DisplayCommand, EffectCommand, EngineCommand, EngineView,
-    ExecutorDevices, ExecutorView, FileCommand, HistoryCommand, HistoryView, Knob, KnobCommand,
-    KnobsView, LatentRow, MacroKnob, MessagesView, MixerView, ModelCommand, ModelEntry,
-    ModelEntryId, ModelView, ModelsView, PlayCommand, PlayView, PresetCommand, PresetEntry,
-    PresetsView, SIZE, SignalView, SoundingNote, Surroundings, TunerCommand, TunerView, TuningView,
-    ViewModel, Window, WindowCommand, WindowView,
+    CabinetCommand, ChainView, DisplayCommand, EngineCommand, EngineView, ExecutorDevices,
+    ExecutorView, FileCommand, HistoryCommand, HistoryView, Knob, KnobCommand, KnobsView,
+    LatentRow, MacroKnob, MessagesView, MixerView, ModelCommand, ModelEntry, ModelEntryId,
+    ModelView, ModelsView, PlayCommand, PlayView, PresetCommand, PresetEntry, PresetsView,
+    RigCommand, RigView, SIZE, SignalView, SoundingNote, Surroundings, TunerCommand, TunerView,
+    TuningView, ViewModel, Window, WindowCommand, WindowView,
 };
 
 use super::raster::Raster;
@@ -84,7 +85,9 @@ pub struct Fake {
     pub preset_changed: bool,
     pub latents: Vec<LatentRow>,
     pub chain: Vec<Knob>,
-    pub effects: Vec<EffectState>,
+    pub blocks: Vec<BlockState>,
+    pub problems: Vec<Option<String>>,
+    pub scenes: Scenes,
     pub tuning: Option<String>,
     pub remark: Option<String>,
     pub cabinet: Option<PathBuf>,
@@ -179,8 +182,8 @@ impl Fake {
                 (self.cabinet, self.cabinet_missing) = (None, None)
             }
             WindowCommand::Cabinet(CabinetCommand::Automatic) => self.automatic_cabinet = true,
-            WindowCommand::Effect(EffectCommand::Change(effects)) => {
-                self.effects.clone_from(effects);
+            WindowCommand::Rig(RigCommand::Change(blocks)) => {
+                self.blocks.clone_from(blocks);
             }
             WindowCommand::Play(PlayCommand::RemoveTuning) => self.tuning = None,
             WindowCommand::History(HistoryCommand::RecallSlot(slot)) => self.slot = *slot,
@@ -253,7 +256,11 @@ impl ViewModel for Fake {
                 latents: &self.latents,
                 pad: self.pad,
             },
-            effects: &self.effects,
+            rig: RigView {
+                blocks: &self.blocks,
+                problems: &self.problems,
+                scenes: &self.scenes,
+            },
             chain: ChainView {
                 knobs: &self.chain,
                 remark: self.remark.as_deref(),

@@ -3,7 +3,6 @@
 mod browser;
 mod chain;
 mod consent;
-mod effects;
 mod fake;
 mod geometry;
 mod hands;
@@ -14,6 +13,7 @@ mod pictures;
 mod play;
 mod presets;
 mod raster;
+mod rig;
 mod scenes;
 mod sizes;
 mod tooltips;

@@ -6,8 +6,8 @@ use egui_kittest::kittest::Queryable;
 use ondes_engine::effects::effect;
 use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 use ondes_engine::realtime::LoadStatus;
-use ondes_player::effect_list::EffectState;
 use ondes_player::library::MissingFile;
+use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
 
 use super::consent;
 use super::fake::{Fake, Test, open};
@@ -56,16 +56,26 @@ fn small_and_sharp_all_the_same() {
 }
 
 #[test]
-fn effects_stand_before_and_after_the_model() {
+fn blocks_stand_before_and_after_the_model() {
     let kinds = ["compressor", "delay", "limiter"].map(|id| effect(id).expect("an effect"));
-    let mut effects = kinds.map(EffectState::new);
-    effects[0].before = true;
+    let mut blocks = kinds.map(BlockState::of_effect).to_vec();
+    blocks[0].before = true;
+    for (block, name) in [(MODEL, "crunch"), (RESPONSE, "4x12"), (MODEL, "lost")] {
+        let mut file = BlockState::of_file(block, name, None);
+        file.find();
+        blocks.insert(1, file);
+    }
+    let problems = blocks
+        .iter()
+        .map(|block| block.problem().map(str::to_owned));
+    let problems = problems.collect();
     let mut test = open(Fake {
-        effects: effects.to_vec(),
+        problems,
+        blocks,
         ..Fake::amplifying()
     });
-    choose(&mut test, Role::Button, "Effects");
-    still(&mut test, "effects");
+    choose(&mut test, Role::Button, "Rig");
+    still(&mut test, "rig");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Effects one after the other, before and after a model.
+//! Blocks one after the other, before and after a model.
 //!
 //! Another thread arranges them while they play: it sends an [`Arrangement`] that names all blocks in
 //! their order, and brings those that are new. A block that goes or moves fades out where it is, and
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_kernels::FlushToZero;
 
-use super::{CHANGE_S, Effect, EffectKind};
 use crate::dsp::delay_line::DelayLine;
 use crate::dsp::level::db_to_amplitude;
 use crate::dsp::ramp::Ramp;
+use crate::effects::{CHANGE_S, Effect};
 
 /// Most blocks of an arrangement.
 pub const MAX_BLOCKS: usize = 16;
@@ -38,14 +38,14 @@ pub struct BlockSettings {
 }
 
 impl BlockSettings {
-    /// Creates the settings of a block of this kind, with its defaults.
+    /// Creates the settings of a block that is on, with a mix and the values of its parameters.
     #[must_use]
-    pub fn new(kind: &EffectKind) -> Self {
+    pub fn new(mix: f32, values: impl IntoIterator<Item = f32>) -> Self {
         Self {
             on: AtomicBool::new(true),
-            mix: AtomicCell::new(kind.mix),
+            mix: AtomicCell::new(mix),
             level_db: AtomicCell::new(0.0),
-            values: kind.defaults().into_iter().map(AtomicCell::new).collect(),
+            values: values.into_iter().map(AtomicCell::new).collect(),
         }
     }
 
@@ -84,22 +84,27 @@ pub struct Block {
     /// Delay of the dry sound by the latency of the effect, and the share of it: a block that comes
     /// or goes is not yet, or no more, late.
     delays: [DelayLine; 2],
+    latency: usize,
     late: Ramp,
+    /// Samples until a block that was asleep is heard: its effect is late.
+    waits: usize,
     /// It fades out, to go or to move.
     leaves: bool,
+    /// Samples for which a block that was turned off still sounds.
+    rings: usize,
     /// Nothing of the effect is heard, and nothing is in it.
     sleeps: bool,
 }
 
 impl Block {
-    /// Creates a block for a sample rate in Hz.
+    /// Creates a block of an effect for this sample rate in Hz.
     #[must_use]
-    pub fn new(kind: &EffectKind, settings: Arc<BlockSettings>, sample_rate: u32) -> Self {
-        let effect = (kind.new)(sample_rate);
-        let delay = DelayLine::new(effect.latency_samples());
+    pub fn new(effect: Box<dyn Effect>, settings: Arc<BlockSettings>, sample_rate: u32) -> Self {
+        let latency = effect.latency_samples();
+        let delay = DelayLine::new(latency);
         let ramp = |value| Ramp::new(value, CHANGE_S, sample_rate);
         Self {
-            values: kind.defaults(),
+            values: settings.values.iter().map(AtomicCell::load).collect(),
             tempo: f32::NAN,
             settings,
             effect,
@@ -107,8 +112,11 @@ impl Block {
             dry: ramp(1.0),
             into: ramp(0.0),
             delays: [delay.clone(), delay],
+            latency,
+            waits: latency,
             late: ramp(0.0),
             leaves: false,
+            rings: 0,
             sleeps: true,
         }
     }
@@ -133,13 +141,20 @@ impl Block {
         }
         let (on, mix) = (self.settings.on.load(Relaxed), self.settings.mix.load());
         let level = db_to_amplitude(self.settings.level_db.load());
-        let (wet, dry) = match on && !self.leaves {
-            true => (mix * level, (1.0 - mix) * level),
-            false => (0.0, 1.0),
-        };
-        self.wet.set_target(wet);
-        self.into.set_target(f32::from(u8::from(!self.leaves)));
-        self.dry.set_target(dry);
+        let on = on && !self.leaves;
+        if on {
+            self.rings = self.effect.tail_samples();
+        }
+        // What is turned off gets no more sound, and rings on.
+        let is_over = self.rings == 0 && self.into.settled() == Some(0.0);
+        match on {
+            true => self.wet.set_target(mix * level),
+            false if self.leaves || is_over => self.wet.set_target(0.0),
+            false => {}
+        }
+        self.into.set_target(f32::from(u8::from(on)));
+        self.dry
+            .set_target(if on { (1.0 - mix) * level } else { 1.0 });
         self.late.set_target(f32::from(u8::from(!self.leaves)));
     }
 
@@ -148,6 +163,7 @@ impl Block {
         for ramp in [&mut self.wet, &mut self.dry, &mut self.into, &mut self.late] {
             ramp.finish();
         }
+        (self.waits, self.rings) = (0, 0);
         self.effect.reset();
         self.delays.iter_mut().for_each(DelayLine::reset);
     }
@@ -160,12 +176,13 @@ impl Block {
 
     fn process(&mut self, sound: [&mut [f32]; 2], dry: [&mut [f32]; 2]) {
         let silent = self.wet.settled() == Some(0.0);
-        let latency = self.effect.latency_samples();
+        let latency = self.latency;
         if silent && !self.sleeps {
             self.effect.reset();
         }
         if silent {
             self.into.jump(0.0);
+            self.waits = latency;
         }
         self.sleeps = silent;
         if silent && latency == 0 && self.dry.settled() == Some(1.0) {
@@ -185,17 +202,25 @@ impl Block {
                 }
             }
             self.effect.process(left, right);
+            if self.into.settled() == Some(0.0) {
+                self.rings = self.rings.saturating_sub(left.len());
+            }
         }
         let channels = [(left, dry_left), (right, dry_right)];
-        let ramps = (self.wet, self.dry, self.late);
+        let ramps = (self.wet, self.dry, self.late, self.waits);
         for ((wet, dry), delay) in channels.into_iter().zip(&mut self.delays) {
-            (self.wet, self.dry, self.late) = ramps;
+            (self.wet, self.dry, self.late, self.waits) = ramps;
             for (wet, dry) in wet.iter_mut().zip(dry) {
                 let late = self.late.advance();
                 if latency > 0 {
                     delay.push(*dry);
                     // Rounding must not change a sound that is only late.
                     *dry = late * delay.at(latency) + (1.0 - late) * *dry;
+                }
+                if self.waits > 0 && !silent {
+                    self.waits -= 1;
+                    *wet = *dry;
+                    continue;
                 }
                 let through = self.wet.advance() * *wet;
                 let through = if silent { 0.0 } else { through };
@@ -243,12 +268,12 @@ impl Arrangement {
 /// # Examples
 /// ```
 /// use std::sync::Arc;
-/// use ondes_engine::effects::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
 /// use ondes_engine::effects::effect;
+/// use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
 ///
 /// let kind = effect("delay").unwrap();
-/// let settings = Arc::new(BlockSettings::new(kind));
-/// let block = Box::new(Block::new(kind, settings.clone(), 48_000));
+/// let settings = Arc::new(BlockSettings::new(kind.mix, kind.defaults()));
+/// let block = Box::new(Block::new((kind.new)(48_000), settings.clone(), 48_000));
 /// let slot = Slot { number: 1, block: Some(block) };
 /// let mut blocks = Blocks::new(Arrangement { sides: [vec![], vec![slot]] }, 64);
 /// settings.set_mix(0.5);
@@ -383,18 +408,22 @@ impl Blocks {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::sine;
-    use super::super::{EFFECTS, effect};
     use super::*;
     use crate::dsp::level::{max_step, peak};
+    use crate::effects::tests::sine;
+    use crate::effects::{EFFECTS, effect};
     use crate::random::SplitMix64;
 
     const RATE: u32 = 48_000;
 
     fn slot(number: u64, id: &str) -> (Slot, Arc<BlockSettings>) {
         let kind = effect(id).unwrap();
-        let settings = Arc::new(BlockSettings::new(kind));
-        let block = Some(Box::new(Block::new(kind, settings.clone(), RATE)));
+        let settings = Arc::new(BlockSettings::new(kind.mix, kind.defaults()));
+        let block = Some(Box::new(Block::new(
+            (kind.new)(RATE),
+            settings.clone(),
+            RATE,
+        )));
         (Slot { number, block }, settings)
     }
 
@@ -435,7 +464,7 @@ mod tests {
         for id in ids {
             let kind = effect(id).unwrap();
             let [left, right] = &expected;
-            let wet = super::super::tests::play(kind, &kind.defaults(), [left, right]);
+            let wet = crate::effects::tests::play(kind, &kind.defaults(), [left, right]);
             for (dry, wet) in expected.iter_mut().zip(wet) {
                 for (dry, wet) in dry.iter_mut().zip(wet) {
                     *dry = kind.mix * wet + (1.0 - kind.mix) * *dry;
@@ -542,5 +571,27 @@ mod tests {
             assert!(peak(&heard) > 0.01, "{}", kind.id);
             assert!(blocks.tail_samples() < 60 * RATE as usize);
         }
+    }
+
+    #[test]
+    fn what_is_turned_off_rings_on_and_then_sleeps() {
+        let (slot, settings) = slot(1, "delay");
+        settings.set_mix(0.5);
+        let sides = [vec![], vec![slot]];
+        let mut blocks = Blocks::new(Arrangement { sides }, 64);
+        let sound = sine(220.0, -10.0, 0.25);
+        play(&mut blocks, &sound);
+        settings.set_on(false);
+        let silence = vec![0.0; RATE as usize];
+        let echoes = play(&mut blocks, &silence);
+        // Its echo comes after 0.35 s, and others after it; new sound has none.
+        assert!(peak(&echoes[4_000..]) > 0.05, "{}", peak(&echoes[4_000..]));
+        assert!(max_step(&echoes) < 0.02);
+        for _ in 0..30 {
+            play(&mut blocks, &silence);
+        }
+        let slot = blocks.now.sides[1][0].block.as_ref().unwrap();
+        assert!(slot.sleeps);
+        assert_eq!(play(&mut blocks, &sound), sound);
     }
 }

@@ -1,0 +1,45 @@
+//! Blocks before and after the model.
+
+use super::InstanceHandle;
+use crate::rig::block_state::BlockState;
+
+impl InstanceHandle {
+    /// Returns the blocks, in their order.
+    #[must_use]
+    pub fn blocks(&self) -> Vec<BlockState> {
+        self.read_state(|state| state.blocks.clone())
+    }
+
+    /// Returns why a block is not heard as it should be, if so; one line.
+    #[must_use]
+    pub fn block_problem(&self, block: &BlockState) -> Option<String> {
+        let problem = block.problem().map(str::to_owned);
+        problem.or_else(|| self.rig_handover.problem(block))
+    }
+
+    /// Searches for the files of blocks that are missing. May take long.
+    pub fn retry_missing_blocks(&self) {
+        let mut blocks = self.blocks();
+        if !blocks.iter().any(|block| block.missing().is_some()) {
+            return;
+        }
+        let before = blocks.clone();
+        blocks.iter_mut().for_each(BlockState::find);
+        // Others may have changed them meanwhile.
+        if self.blocks() == before {
+            self.set_blocks(blocks);
+        }
+    }
+
+    /// Sets the blocks, in their order. Those that play already play on.
+    pub fn set_blocks(&self, blocks: Vec<BlockState>) {
+        let mut inner = self.inner();
+        self.rig_handover.send(&blocks);
+        if let Some(before) = &mut inner.before_audition {
+            before.state.blocks.clone_from(&blocks);
+        }
+        inner.state.blocks = blocks;
+        self.host_notifier.mark_state_changed();
+        self.sleep_state.wake_host();
+    }
+}

@@ -1,0 +1,382 @@
+//! Blocks on their way to the audio thread and back.
+
+use std::sync::{Arc, Mutex};
+
+use crossbeam_queue::ArrayQueue;
+use ondes_engine::Kernels;
+use ondes_engine::chain::ImpulseFile;
+use ondes_engine::dsp::cabinet::Cabinet;
+use ondes_engine::effects::{Effect, EffectKind, effect};
+use ondes_engine::realtime::{Driver, Setup};
+use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, MAX_BLOCKS, Slot};
+use ondes_engine::rig::response_effect::ResponseEffect;
+use ondes_engine::sync::lock;
+
+use super::block_state::{BlockState, Content};
+use super::model_block::ModelBlock;
+
+/// Arrangements that wait for the audio thread, and that it is done with.
+const WAITING: usize = 8;
+const RETIRED: usize = 16;
+
+/// Hands blocks over to the audio thread and takes replaced ones back, so that they are dropped
+/// elsewhere.
+pub struct RigHandover {
+    playing: Mutex<Playing>,
+    arrival: ArrayQueue<Box<Arrangement>>,
+    retired: ArrayQueue<Box<Arrangement>>,
+}
+
+/// Blocks that play, or are about to.
+#[derive(Default)]
+struct Playing {
+    /// The host; `None` before playback starts.
+    setup: Option<Setup>,
+    /// In their order, those before the model and those after it.
+    blocks: Vec<PlayingBlock>,
+    /// Numbers of blocks so far.
+    numbers: u64,
+    driver: Driver,
+    non_realtime: bool,
+}
+
+struct PlayingBlock {
+    number: u64,
+    source: Source,
+    state: BlockState,
+    settings: Arc<BlockSettings>,
+    /// Its delay at the host's rate, samples; that of a model is its own.
+    latency: usize,
+}
+
+/// What a block is made of.
+enum Source {
+    Effect(&'static EffectKind),
+    Model(ModelBlock),
+    Response(Arc<ImpulseFile>),
+}
+
+impl Default for RigHandover {
+    fn default() -> Self {
+        Self {
+            playing: Mutex::default(),
+            arrival: ArrayQueue::new(WAITING),
+            retired: ArrayQueue::new(RETIRED),
+        }
+    }
+}
+
+impl RigHandover {
+    /// Sends blocks, at most [`MAX_BLOCKS`]. Those that play already play on, wherever they are now.
+    /// A model is built on another thread; until then the sound passes it.
+    pub fn send(&self, states: &[BlockState]) {
+        while self.retired.pop().is_some() {}
+        let mut playing = lock(&self.playing);
+        let before = playing.places();
+        let new = playing.adopt(states);
+        if playing.places() != before && playing.setup.is_some() {
+            // If nobody plays, what waits is of no use, and the next one must not rely on it.
+            let is_stuck = self.arrival.is_full();
+            while is_stuck && self.arrival.pop().is_some() {}
+            let next = playing.arrangement(&|number| is_stuck || new.contains(&number));
+            let _ = self.arrival.push(Box::new(next));
+        }
+        playing.build_models();
+    }
+
+    /// Returns the blocks for an audio thread that starts with this setup. Waits until models are
+    /// built.
+    #[must_use]
+    pub fn start(&self, setup: Setup) -> Blocks {
+        let mut playing = lock(&self.playing);
+        playing.setup = Some(setup);
+        while self.arrival.pop().is_some() {}
+        Blocks::new(playing.arrangement(&|_| true), setup.max_block)
+    }
+
+    /// Returns the delay of all blocks, host samples; 0 before playback starts.
+    #[must_use]
+    pub fn latency_samples(&self) -> usize {
+        let playing = lock(&self.playing);
+        let blocks = playing.blocks.iter();
+        blocks
+            .map(|block| match &block.source {
+                Source::Model(model) => model.latency_samples(),
+                Source::Effect(_) | Source::Response(_) => block.latency,
+            })
+            .sum()
+    }
+
+    /// Returns why the model of a block is not heard as it should be, if so; one line.
+    #[must_use]
+    pub fn problem(&self, state: &BlockState) -> Option<String> {
+        let playing = lock(&self.playing);
+        let block = playing.blocks.iter().find(|block| block.state == *state)?;
+        match &block.source {
+            Source::Model(model) => model.problem(),
+            Source::Effect(_) | Source::Response(_) => None,
+        }
+    }
+
+    /// Returns whether a model is still being built.
+    pub(crate) fn is_loading(&self) -> bool {
+        lock(&self.playing).models().any(ModelBlock::is_loading)
+    }
+
+    /// Sets the driver of models.
+    pub fn set_driver(&self, driver: Driver) {
+        let mut playing = lock(&self.playing);
+        playing.driver = driver;
+        playing.models().for_each(|model| model.set_driver(driver));
+    }
+
+    /// Declares that the host does not play in real time, as in a bounce: models are waited for.
+    pub(crate) fn set_non_realtime(&self, non_realtime: bool) {
+        let mut playing = lock(&self.playing);
+        playing.non_realtime = non_realtime;
+        let models = playing.models();
+        models.for_each(|model| model.set_non_realtime(non_realtime));
+    }
+
+    /// For the audio thread: begins to play an arrangement that has arrived, and takes back the one
+    /// that it has replaced. Wait-free.
+    pub fn exchange(&self, blocks: &mut Blocks) {
+        // The audio thread is the only producer, so a queue that is not full has room.
+        if !self.retired.is_full()
+            && let Some(last) = blocks.take_last()
+            && let Err(last) = self.retired.push(last)
+        {
+            std::mem::forget(last);
+        }
+        if blocks.is_ready()
+            && let Some(next) = self.arrival.pop()
+        {
+            blocks.arrange(next);
+        }
+    }
+}
+
+impl Playing {
+    /// Returns numbers and sides in their order.
+    fn places(&self) -> Vec<(u64, bool)> {
+        let places = self.blocks.iter();
+        places
+            .map(|block| (block.number, block.state.before))
+            .collect()
+    }
+
+    fn models(&self) -> impl Iterator<Item = &ModelBlock> {
+        self.blocks.iter().filter_map(|block| match &block.source {
+            Source::Model(model) => Some(model),
+            Source::Effect(_) | Source::Response(_) => None,
+        })
+    }
+
+    /// Takes states over; returns the numbers of blocks that did not play before.
+    fn adopt(&mut self, states: &[BlockState]) -> Vec<u64> {
+        let mut known = std::mem::take(&mut self.blocks);
+        let mut new = Vec::new();
+        let sides = [true, false]
+            .into_iter()
+            .flat_map(|before| states.iter().filter(move |state| state.before == before));
+        for state in sides.take(MAX_BLOCKS) {
+            // A block that is the same in all but its place has moved.
+            let same = known.iter().position(|known| {
+                let there = BlockState {
+                    before: state.before,
+                    ..known.state.clone()
+                };
+                there == *state
+            });
+            if state.kind().is_none() {
+                continue;
+            }
+            let alike = || known.iter().position(|known| known.state.is_same_as(state));
+            let mut block = match same.or_else(alike) {
+                Some(place) => known.remove(place),
+                None => {
+                    let Some(source) = Source::new(state) else {
+                        continue;
+                    };
+                    if let Source::Model(model) = &source {
+                        model.set_driver(self.driver);
+                        model.set_non_realtime(self.non_realtime);
+                    }
+                    self.numbers += 1;
+                    new.push(self.numbers);
+                    PlayingBlock {
+                        number: self.numbers,
+                        source,
+                        state: state.clone(),
+                        settings: Arc::new(BlockSettings::new(state.mix(), state.all_values())),
+                        latency: 0,
+                    }
+                }
+            };
+            block.apply(state);
+            self.blocks.push(block);
+        }
+        new
+    }
+
+    /// Returns the arrangement of all blocks, with those that are new.
+    fn arrangement(&mut self, is_new: &dyn Fn(u64) -> bool) -> Arrangement {
+        let mut arrangement = Arrangement::default();
+        let Some(setup) = self.setup else {
+            return arrangement;
+        };
+        for block in &mut self.blocks {
+            let played = is_new(block.number)
+                .then(|| block.source.effect(setup))
+                .flatten()
+                .map(|effect| {
+                    block.latency = effect.latency_samples();
+                    let settings = block.settings.clone();
+                    Box::new(Block::new(effect, settings, setup.sample_rate))
+                });
+            arrangement.sides[block.state.side() as usize].push(Slot {
+                number: block.number,
+                block: played,
+            });
+        }
+        arrangement
+    }
+
+    /// Begins to build the models that are new, or are to be built otherwise.
+    fn build_models(&mut self) {
+        for block in &mut self.blocks {
+            if let Source::Model(model) = &mut block.source {
+                model.set(&block.state.all_values());
+            }
+        }
+    }
+}
+
+impl PlayingBlock {
+    fn apply(&mut self, state: &BlockState) {
+        self.settings.set_on(!state.off);
+        self.settings.set_mix(state.mix());
+        self.settings.set_level_db(state.level_db());
+        let values = state.all_values();
+        for (place, value) in values.into_iter().enumerate() {
+            self.settings.set_value(place, value);
+        }
+        self.state = state.clone();
+    }
+}
+
+impl Source {
+    /// Returns what a block is made of; `None` if it is unknown or missing.
+    fn new(state: &BlockState) -> Option<Self> {
+        match &state.content {
+            Content::Model(model, parameters) => Some(Self::Model(ModelBlock::new(
+                model.clone(),
+                parameters.clone(),
+            ))),
+            Content::Response(file) => Some(Self::Response(file.clone())),
+            Content::Unread => effect(&state.block).map(Self::Effect),
+            Content::Missing(_) => None,
+        }
+    }
+
+    /// Makes it play with this setup; `None` if that cannot be.
+    fn effect(&self, setup: Setup) -> Option<Box<dyn Effect>> {
+        match self {
+            Self::Effect(kind) => Some((kind.new)(setup.sample_rate)),
+            Self::Model(model) => model.effect(setup),
+            Self::Response(file) => {
+                let cabinet = Cabinet::new(&file.response, setup.sample_rate, Kernels::detect());
+                let cabinet = cabinet.unwrap_or_default();
+                Some(Box::new(ResponseEffect::new(cabinet, setup.max_block)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ondes_engine::rig::blocks::Side;
+
+    use super::*;
+
+    const SETUP: Setup = Setup {
+        sample_rate: 48_000,
+        max_block: 64,
+    };
+
+    fn state(id: &str) -> BlockState {
+        BlockState::of_effect(effect(id).expect("an effect"))
+    }
+
+    /// Plays until the last arrangement is there; returns the level of a constant sound.
+    fn settle(handover: &RigHandover, blocks: &mut Blocks) -> f32 {
+        let mut last = 0.0;
+        for _ in 0..200 {
+            handover.exchange(blocks);
+            blocks.set(120.0);
+            let (mut left, mut right) = ([0.1; 64], [0.1; 64]);
+            blocks.process(Side::Before, &mut left, &mut right);
+            blocks.process(Side::After, &mut left, &mut right);
+            last = left[63];
+        }
+        last
+    }
+
+    #[test]
+    fn effects_come_change_move_and_go_while_they_play() {
+        let handover = RigHandover::default();
+        let mut quiet = state("compressor");
+        quiet.level = -12.0;
+        for parameter in ["threshold", "gain"] {
+            quiet.values.insert(parameter.into(), 0.0);
+        }
+        handover.send(std::slice::from_ref(&quiet));
+        let mut blocks = handover.start(SETUP);
+        let near = |found: f32, expected: f32| assert!((found - expected).abs() < 1e-4, "{found}");
+        near(settle(&handover, &mut blocks), 0.0251);
+        let unknown = BlockState {
+            block: "from a later version".into(),
+            ..BlockState::default()
+        };
+        handover.send(&[state("limiter"), unknown, quiet.clone()]);
+        assert_eq!(blocks.latency_samples(), 0);
+        near(settle(&handover, &mut blocks), 0.0251);
+        assert_eq!(blocks.latency_samples(), 72);
+        // A change of values is no new arrangement.
+        quiet.level = -6.0;
+        handover.send(&[state("limiter"), quiet.clone()]);
+        assert!(handover.arrival.is_empty());
+        near(settle(&handover, &mut blocks), 0.0501);
+        quiet.before = true;
+        handover.send(&[state("limiter"), quiet]);
+        near(settle(&handover, &mut blocks), 0.0501);
+        assert!(!blocks.is_empty(Side::Before));
+        handover.send(&[]);
+        near(settle(&handover, &mut blocks), 0.1);
+        assert_eq!(blocks.latency_samples(), 0);
+        assert!(blocks.is_empty(Side::Before) && blocks.is_empty(Side::After));
+    }
+
+    #[test]
+    fn changes_without_an_audio_thread_are_not_lost() {
+        let handover = RigHandover::default();
+        let mut blocks = handover.start(SETUP);
+        for _ in 0..50 {
+            handover.send(&[state("limiter")]);
+            handover.send(&[]);
+        }
+        let mut quiet = state("gate");
+        quiet.level = -6.0;
+        handover.send(std::slice::from_ref(&quiet));
+        let found = settle(&handover, &mut blocks);
+        assert!((found - 0.0501).abs() < 1e-4, "{found}");
+    }
+
+    #[test]
+    fn at_most_so_many_effects_play() {
+        let handover = RigHandover::default();
+        handover.send(&vec![state("limiter"); 40]);
+        let blocks = handover.start(SETUP);
+        assert_eq!(blocks.latency_samples(), 72 * MAX_BLOCKS);
+    }
+}

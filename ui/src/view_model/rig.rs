@@ -1,0 +1,76 @@
+//! Commands on blocks.
+
+use ondes_engine::panics::contain;
+use ondes_player::parameter::{Parameter, SCENE};
+use ondes_player::parameter_source::ParameterSetter;
+use ondes_player::rig::block_state::{BlockState, Content};
+
+use super::InstanceViewModel;
+use super::undo::turn;
+use crate::command::RigCommand;
+
+impl InstanceViewModel {
+    pub(super) fn handle_rig(&mut self, setter: &impl ParameterSetter, command: RigCommand) {
+        match command {
+            RigCommand::Change(blocks) => {
+                self.begin_rig_change();
+                self.instance.set_blocks(blocks);
+            }
+            RigCommand::Finish => self.finish_rig_change("Rig"),
+            RigCommand::Add(block) => self.add_block(block),
+            RigCommand::GoToScene(scene) => self.go_to_scene(setter, scene),
+            RigCommand::NameScene(name) => {
+                self.record_change("Name of a scene", |this| this.instance.rename_scene(name));
+            }
+        }
+    }
+
+    /// Reads the file of a block, to be added then.
+    pub(super) fn add_block(&mut self, block: BlockState) {
+        self.new_blocks.push(std::thread::spawn(|| read(block)));
+    }
+
+    /// Goes to a scene, in one step.
+    fn go_to_scene(&mut self, setter: &impl ParameterSetter, scene: usize) {
+        let before = (self.capture(), self.sound_snapshot().values);
+        if let Some(parameter) = Parameter::get(SCENE) {
+            turn(setter, SCENE, parameter.normalize(scene as f32 + 1.0));
+        }
+        self.instance.follow_scene(&*self.source, setter);
+        let knobs = self.knob_edits_since(&before.1);
+        self.record_since(before.0, knobs, format!("Scene {}", scene + 1));
+    }
+
+    /// Adds blocks whose files have been read.
+    pub(super) fn add_new_blocks(&mut self) {
+        while let Some(place) = self.new_blocks.iter().position(|new| new.is_finished()) {
+            if let Ok(block) = self.new_blocks.remove(place).join() {
+                let mut blocks = self.instance.blocks();
+                self.begin_rig_change();
+                blocks.push(block);
+                self.instance.set_blocks(blocks);
+                self.finish_rig_change("New block");
+            }
+        }
+    }
+
+    fn begin_rig_change(&mut self) {
+        if self.recorder.rig.is_none() {
+            self.recorder.rig = Some(self.capture());
+        }
+    }
+
+    fn finish_rig_change(&mut self, label: &str) {
+        if let Some(before) = self.recorder.rig.take() {
+            self.record_since(before, Vec::new(), label.into());
+        }
+    }
+}
+
+/// Reads the file of a block.
+fn read(mut block: BlockState) -> BlockState {
+    if let Err(reason) = contain(|| block.find()) {
+        block.content = Content::Missing(format!("the file cannot be read: {reason}").into());
+    }
+    block
+}
