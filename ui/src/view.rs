@@ -131,6 +131,8 @@ pub struct RigView<'a> {
     pub blocks: &'a [BlockState],
     /// `[block]`: why it is not heard as it should be, if so.
     pub problems: &'a [Option<String>],
+    /// `[block]`: peak of its output, linear.
+    pub peaks: &'a [f32],
     /// Scenes of their settings.
     pub scenes: &'a Scenes,
 }

@@ -15,6 +15,7 @@ use crate::panels::knob_pages::{self, Page};
 use crate::panels::meters::{self, Meters};
 use crate::panels::pad::PadState;
 use crate::panels::preset_menu::PresetMenu;
+use crate::panels::rig::RigPage;
 use crate::panels::status_bar::{self, ProcessingMenu};
 use crate::panels::tuner::{self, Strobe};
 use crate::panels::{consent, file_drop, header, message, play, scope};
@@ -41,6 +42,7 @@ pub struct Window {
     gestures: KnobGestures,
     preset_menu: PresetMenu,
     cabinet_menu: CabinetMenu,
+    rig: RigPage,
     pad: PadState,
     strobe: Strobe,
     keyboard: KeyboardInput,
@@ -120,6 +122,7 @@ impl Window {
                             &mut frame,
                             &mut self.page,
                             &mut self.cabinet_menu,
+                            &mut self.rig,
                             &mut self.pad,
                         );
                         ui.add_space(theme::GAP);

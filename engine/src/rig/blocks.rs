@@ -11,10 +11,12 @@ use crossbeam_utils::atomic::AtomicCell;
 use ondes_kernels::FlushToZero;
 
 use crate::dsp::delay_line::DelayLine;
-use crate::dsp::level::db_to_amplitude;
+use crate::dsp::level::{db_to_amplitude, peak};
 use crate::dsp::ramp::Ramp;
 use crate::effects::{CHANGE_S, Effect};
 
+/// Fall of a level that is told, dB in a second.
+const FALL_DB: f32 = -60.0;
 /// Most blocks of an arrangement.
 pub const MAX_BLOCKS: usize = 16;
 
@@ -35,6 +37,8 @@ pub struct BlockSettings {
     mix: AtomicCell<f32>,
     level_db: AtomicCell<f32>,
     values: Box<[AtomicCell<f32>]>,
+    /// Level of the block's output, which the thread that plays it tells.
+    heard: AtomicCell<f32>,
 }
 
 impl BlockSettings {
@@ -46,7 +50,14 @@ impl BlockSettings {
             mix: AtomicCell::new(mix),
             level_db: AtomicCell::new(0.0),
             values: values.into_iter().map(AtomicCell::new).collect(),
+            heard: AtomicCell::new(0.0),
         }
+    }
+
+    /// Returns the peak of the block's output, which falls by 60 dB a second.
+    #[must_use]
+    pub fn peak(&self) -> f32 {
+        self.heard.load()
     }
 
     /// Turns the block on, or off: it then passes its input.
@@ -94,6 +105,7 @@ pub struct Block {
     rings: usize,
     /// Nothing of the effect is heard, and nothing is in it.
     sleeps: bool,
+    sample_rate: u32,
 }
 
 impl Block {
@@ -118,6 +130,7 @@ impl Block {
             leaves: false,
             rings: 0,
             sleeps: true,
+            sample_rate,
         }
     }
 
@@ -175,6 +188,15 @@ impl Block {
     }
 
     fn process(&mut self, sound: [&mut [f32]; 2], dry: [&mut [f32]; 2]) {
+        let [left, right] = sound;
+        self.play([&mut *left, &mut *right], dry);
+        let fallen = FALL_DB * left.len() as f32 / self.sample_rate as f32;
+        let held = self.settings.heard.load() * db_to_amplitude(fallen);
+        let peak = peak(left).max(peak(right));
+        self.settings.heard.store(held.max(peak));
+    }
+
+    fn play(&mut self, sound: [&mut [f32]; 2], dry: [&mut [f32]; 2]) {
         let silent = self.wet.settled() == Some(0.0);
         let latency = self.latency;
         if silent && !self.sleeps {
@@ -409,7 +431,7 @@ impl Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dsp::level::{max_step, peak};
+    use crate::dsp::level::max_step;
     use crate::effects::tests::sine;
     use crate::effects::{EFFECTS, effect};
     use crate::random::SplitMix64;

@@ -107,6 +107,14 @@ impl RigHandover {
             .sum()
     }
 
+    /// Returns the peak of a block's output, linear; 0 if it does not play.
+    #[must_use]
+    pub fn peak(&self, state: &BlockState) -> f32 {
+        let playing = lock(&self.playing);
+        let block = playing.blocks.iter().find(|block| block.state == *state);
+        block.map_or(0.0, |block| block.settings.peak())
+    }
+
     /// Returns why the model of a block is not heard as it should be, if so; one line.
     #[must_use]
     pub fn problem(&self, state: &BlockState) -> Option<String> {

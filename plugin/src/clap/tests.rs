@@ -58,6 +58,26 @@ fn instances_do_not_share_state() {
 }
 
 #[test]
+fn a_program_change_chooses_a_scene() {
+    for id in [INSTRUMENT, EFFECT] {
+        let (mut host, instance) = open(id);
+        host.set_offline(true);
+        host.activate(48_000.0, 256);
+        let scene = host.parameters["Scene"];
+        host.block(256, &[(7, HostEvent::Midi([0xC3, 2, 0]))], None);
+        assert_eq!(host.parameter_events, [(7, scene, 3.0)]);
+        assert_eq!((host.value("Scene"), instance.scenes().active), (3.0, 2));
+        // There are eight.
+        host.block(256, &[(7, HostEvent::Midi([0xC3, 8, 0]))], None);
+        assert!(host.parameter_events.is_empty());
+        // As automation does.
+        host.block(256, &[(0, HostEvent::SetParameter("Scene", 1.0))], None);
+        assert_eq!(instance.scenes().active, 0);
+        assert!(instance.scenes().are_used());
+    }
+}
+
+#[test]
 fn the_next_controller_is_learnt_saved_and_forgotten() {
     for id in [INSTRUMENT, EFFECT] {
         let (mut host, instance) = open(id);

@@ -392,11 +392,10 @@ impl Mixer {
     /// the slots of tracks whose driver or latency has changed.
     pub fn tracks_to_renew(&mut self) -> Vec<usize> {
         let mut programs = ArrayVec::<(u8, u8), QUEUE_CAPACITY>::new();
-        let Some(link) = &mut self.link else {
-            return Vec::new();
-        };
-        while link.retired.try_pop().is_some() {}
-        programs.extend(std::iter::from_fn(|| link.programs.try_pop()).take(QUEUE_CAPACITY));
+        if let Some(link) = &mut self.link {
+            while link.retired.try_pop().is_some() {}
+            programs.extend(std::iter::from_fn(|| link.programs.try_pop()).take(QUEUE_CAPACITY));
+        }
         for (channel, program) in programs {
             self.handle_program_change(channel, usize::from(program));
         }
@@ -404,6 +403,9 @@ impl Mixer {
             track
                 .instance
                 .follow_scene(&*track.parameters, &*track.parameters);
+        }
+        if self.link.is_none() {
+            return Vec::new();
         }
         let mut tracks_to_renew = Vec::new();
         for (slot, track) in self.tracks.iter_mut().enumerate() {
@@ -583,6 +585,31 @@ mod tests {
     use super::*;
     use crate::io::{Callback, MidiMessage};
     use ondes_engine::dsp::level::peak;
+
+    #[test]
+    fn program_changes_choose_scenes_where_there_are_some() {
+        let mut mixer = Mixer::new(|| {});
+        for slot in 0..2 {
+            mixer.add_silent(Product::Instrument).unwrap();
+            let track = mixer.track(slot).unwrap();
+            track.parameters.set_value(SCENE, 2.0);
+            track
+                .instance
+                .follow_scene(&*track.parameters, &*track.parameters);
+        }
+        mixer.add_silent(Product::Instrument).unwrap();
+        mixer.set_list = vec![FileReference::to(&BUNDLED[1].model(), None)];
+        mixer.tracks[1].as_mut().unwrap().midi_channels = 0;
+        mixer.handle_program_change(0, 0);
+        mixer.tracks_to_renew();
+        for (slot, expected) in [(0, 0), (1, 1), (2, 0)] {
+            let track = mixer.track(slot).unwrap();
+            assert_eq!(track.instance.scenes().active, expected, "track {slot}");
+        }
+        let request = mixer.next_request().unwrap();
+        assert_eq!(request.slot(), 2);
+        assert!(mixer.next_request().is_none());
+    }
 
     #[test]
     fn only_the_newest_program_change_of_a_track_is_loaded() {

@@ -9,7 +9,7 @@ use crate::knob::{self, grid};
 use crate::panels::chain::{self, CabinetMenu};
 use crate::panels::latents;
 use crate::panels::pad::{self, PadState};
-use crate::panels::rig;
+use crate::panels::rig::{self, RigPage};
 use crate::theme::{self, GAP, Palette};
 use crate::view::{MacroKnob, TuningView};
 
@@ -30,6 +30,7 @@ pub(crate) fn show(
     frame: &mut Frame<'_>,
     page: &mut Page,
     cabinet: &mut CabinetMenu,
+    rig_page: &mut RigPage,
     pad: &mut PadState,
 ) {
     let view = frame.view;
@@ -92,7 +93,7 @@ pub(crate) fn show(
     match shown {
         Page::Latents => latents::show(ui, frame),
         Page::Chain => chain::show(ui, frame, cabinet, view.chain),
-        Page::Rig => rig::show(ui, frame, view.rig),
+        Page::Rig => rig::show(ui, frame, rig_page, view.rig),
         Page::Pad => pad::show(ui, frame, pad, knobs.pad),
         Page::Macros => grid(ui, knobs.macros.iter().enumerate(), |ui, (index, one)| {
             macro_knob(ui, frame, index, one)

@@ -1,7 +1,9 @@
 //! Blocks before and after the model.
 
+use egui::accesskit::Role;
 use egui::{
-    Button, Checkbox, ComboBox, Grid, Label, Response, RichText, ScrollArea, Slider, TextEdit, Ui,
+    Button, Checkbox, ComboBox, Grid, Label, Pos2, Rect, Response, RichText, ScrollArea, Sense,
+    Slider, Stroke, StrokeKind, TextEdit, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
 use ondes_engine::effects::{EFFECTS, EffectParameter};
 use ondes_engine::model::Kind;
@@ -12,9 +14,13 @@ use ondes_player::rig::scene::{SCENES, Scenes};
 
 use crate::command::{FileCommand, FilePurpose, RigCommand};
 use crate::frame::Frame;
-use crate::theme::{self, GAP, Palette};
+use crate::theme::{self, GAP, Palette, RADIUS};
 use crate::view::{ModelEntry, RigView};
 
+/// Size of a tile, points.
+const TILE: Vec2 = vec2(92.0, 40.0);
+/// Range of the level on a tile, dB.
+const METER_DB: f32 = 60.0;
 /// Width of a slider with its name, points.
 const SLIDER: f32 = 235.0;
 /// Longest name of a scene, characters.
@@ -41,39 +47,204 @@ impl Outcome {
     }
 }
 
-pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, rig: RigView<'_>) {
+/// The chosen block.
+#[derive(Default)]
+pub(crate) struct RigPage {
+    chosen: usize,
+    /// Number of blocks of the last frame; `None` before the first.
+    known: Option<usize>,
+}
+
+pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut RigPage, rig: RigView<'_>) {
     let mut list = rig.blocks.to_vec();
     let mut outcome = Outcome::default();
     scenes(ui, frame, rig.scenes);
     add_menu(ui, frame, &mut list, &mut outcome);
     ui.add_space(GAP);
-    ScrollArea::vertical()
-        .auto_shrink([false, true])
-        .show(ui, |ui| {
-            let mut place = 0;
-            for before in [true, false] {
-                if !before && !list.is_empty() {
-                    ui.label(RichText::new("Model").font(theme::small()).weak());
-                }
-                while place < list.len() && list[place].before == before {
-                    let count = list.len();
-                    let problem = rig.problems.get(place).and_then(Option::as_deref);
-                    ui.push_id(place, |ui| block(ui, &mut list, place, problem, &mut outcome));
-                    // One that was removed has left its place to the next.
-                    place += usize::from(list.len() == count);
-                }
-            }
-            if list.is_empty() {
-                ui.weak("No blocks: add a pedal, a delay or an impulse response before or after the model");
-            }
-        });
+    // A new block is chosen.
+    let count = list.len().max(rig.blocks.len());
+    if page.known.is_some_and(|known| count > known) {
+        page.chosen = count - 1;
+    }
+    page.known = Some(count);
+    tiles(ui, frame, page, rig, &mut list, &mut outcome);
+    ui.add_space(GAP);
+    page.chosen = page.chosen.min(list.len().saturating_sub(1));
+    if list.is_empty() {
+        ui.weak("No blocks: add a pedal, a delay or an impulse response before or after the model");
+    } else {
+        let problem = rig.problems.get(page.chosen).and_then(Option::as_deref);
+        block(ui, &mut list, &mut page.chosen, problem, &mut outcome);
+    }
     if outcome.changed {
-        // Those before the model come first.
-        list.sort_by_key(|block| !block.before);
         frame.push(RigCommand::Change(list));
     }
     if outcome.finished {
         frame.push(RigCommand::Finish);
+    }
+}
+
+/// Draws the blocks in their order, with the model among them, and moves one that is dragged.
+fn tiles(
+    ui: &mut Ui,
+    frame: &Frame<'_>,
+    page: &mut RigPage,
+    rig: RigView<'_>,
+    list: &mut [BlockState],
+    outcome: &mut Outcome,
+) {
+    let before = list.iter().filter(|block| block.before).count();
+    let mut placed: Vec<Rect> = Vec::new();
+    let mut dropped = None;
+    let mut dragged = None;
+    ui.horizontal_wrapped(|ui| {
+        ui.spacing_mut().item_spacing = vec2(GAP, GAP);
+        for place in 0..=list.len() {
+            if place == before {
+                let model = frame
+                    .view
+                    .model
+                    .map_or("No model", |model| model.card.name.as_str());
+                let model = Tile {
+                    name: model,
+                    ..Tile::default()
+                };
+                let rect = model.show(ui, Sense::hover()).rect;
+                placed.push(rect);
+            }
+            let Some(block) = list.get(place) else { break };
+            let name = block.name();
+            let shown = Tile {
+                name: &name,
+                is_off: block.off,
+                is_chosen: place == page.chosen,
+                has_problem: rig.problems.get(place).is_some_and(Option::is_some),
+                peak: Some(rig.peaks.get(place).copied().unwrap_or_default()),
+            };
+            let response = shown.show(ui, Sense::click_and_drag());
+            let hint = block.kind().map_or("", |kind| kind.description);
+            placed.push(response.rect);
+            if response.clicked() || response.drag_started() {
+                page.chosen = place;
+            }
+            if response.dragged() {
+                dragged = response.interact_pointer_pos();
+            }
+            if response.drag_stopped() {
+                dropped = response
+                    .interact_pointer_pos()
+                    .or(ui.ctx().pointer_latest_pos());
+            }
+            response.on_hover_text(format!("{name}\n{hint}"));
+        }
+    });
+    // Places are counted with the model among the blocks.
+    let target = |pointer: Pos2| {
+        let is_behind = |rect: &Rect| {
+            pointer.y > rect.bottom() || pointer.y >= rect.top() && pointer.x > rect.center().x
+        };
+        placed.iter().filter(|rect| is_behind(rect)).count()
+    };
+    if let Some(gap) = dragged.map(target) {
+        let edge = placed.get(gap).map_or_else(
+            || placed.last().map(|last| last.right_top()),
+            |rect| Some(rect.left_top()),
+        );
+        if let Some(edge) = edge {
+            let x = edge.x
+                + if gap < placed.len() {
+                    -0.5 * GAP
+                } else {
+                    0.5 * GAP
+                };
+            let stroke = Stroke::new(2.0, Palette::current(ui).accent);
+            ui.painter().vline(x, edge.y..=edge.y + TILE.y, stroke);
+        }
+    }
+    if let Some(gap) = dropped.map(target) {
+        let from = page.chosen;
+        page.chosen = move_to(list, from, gap);
+        if page.chosen != from || list[page.chosen].before != rig.blocks[from].before {
+            outcome.done();
+        }
+    }
+}
+
+/// A block, or the model.
+#[derive(Default)]
+struct Tile<'a> {
+    name: &'a str,
+    is_off: bool,
+    is_chosen: bool,
+    has_problem: bool,
+    /// Peak of its output; `None` for the model, which is no block.
+    peak: Option<f32>,
+}
+
+impl Tile<'_> {
+    fn show(&self, ui: &mut Ui, sense: Sense) -> Response {
+        let palette = Palette::current(ui);
+        let (rect, response) = ui.allocate_exact_size(TILE, sense);
+        response.widget_info(|| match self.peak {
+            Some(_) => WidgetInfo::selected(Role::Button, true, self.is_chosen, self.name),
+            None => WidgetInfo::labeled(Role::Label, true, self.name),
+        });
+        if !ui.is_rect_visible(rect) {
+            return response;
+        }
+        let painter = ui.painter();
+        let ground = match self.peak {
+            Some(_) if response.hovered() => palette.hovered,
+            Some(_) => palette.raised,
+            None => palette.ground,
+        };
+        painter.rect_filled(rect, RADIUS, ground);
+        let edge = match self.is_chosen {
+            true => Stroke::new(1.5, palette.accent),
+            false => Stroke::new(1.0, palette.line),
+        };
+        painter.rect_stroke(rect, RADIUS, edge, StrokeKind::Inside);
+        let ink = match (self.has_problem, self.is_off) {
+            (true, _) => palette.error,
+            (false, true) => palette.dim,
+            (false, false) => palette.text,
+        };
+        let width = TILE.x - 2.0 * GAP;
+        let text = theme::fit(painter, self.name, theme::small(), width, ink);
+        let corner = rect.center() - 0.5 * text.size() - vec2(0.0, 3.0);
+        painter.galley(corner, text, ink);
+        if let Some(peak) = self.peak {
+            let corner = pos2(rect.left() + GAP, rect.bottom() - 9.0);
+            let bar = Rect::from_min_size(corner, vec2(width, 3.0));
+            painter.rect_filled(bar, 1, palette.line);
+            let db = 20.0 * peak.max(1e-6).log10();
+            let share = (1.0 + db / METER_DB).clamp(0.0, 1.0);
+            let color = match db > 0.0 {
+                true => palette.error,
+                false => palette.accent,
+            };
+            let lit = Rect::from_min_size(bar.min, vec2(share * bar.width(), bar.height()));
+            painter.rect_filled(lit, 1, color);
+        }
+        theme::focus_ring(ui, &response, rect);
+        response
+    }
+}
+
+/// Moves a block before what is at a place, counted with the model among the blocks. Returns where
+/// it is then, among the blocks.
+fn move_to(list: &mut [BlockState], from: usize, gap: usize) -> usize {
+    let model = list.iter().filter(|block| block.before).count();
+    // Up to the gap in front of the model it is before it.
+    let before = gap <= model;
+    let to = gap - usize::from(!before);
+    list[from].before = before;
+    if to > from {
+        list[from..to].rotate_left(1);
+        to - 1
+    } else {
+        list[to..=from].rotate_right(1);
+        to
     }
 }
 
@@ -211,48 +382,37 @@ fn browse(ui: &mut Ui, frame: &mut Frame<'_>, purpose: FilePurpose) {
     }
 }
 
-/// Draws a block: what it is and where, and its knobs.
+/// Draws the chosen block: what it is and where, and its knobs.
 fn block(
     ui: &mut Ui,
     list: &mut Vec<BlockState>,
-    place: usize,
+    place: &mut usize,
     problem: Option<&str>,
     outcome: &mut Outcome,
 ) {
-    let name = list[place].name().into_owned();
+    let name = list[*place].name().into_owned();
     ui.horizontal(|ui| {
-        let mut on = !list[place].off;
-        let hint = list[place].kind().map_or("", |kind| kind.description);
-        let mut toggle = ui.add(Checkbox::new(&mut on, &name));
-        if !hint.is_empty() {
-            toggle = toggle.on_hover_text(hint);
-        }
-        if toggle.changed() {
-            list[place].off = !on;
+        let mut on = !list[*place].off;
+        let toggle = ui.add(Checkbox::new(&mut on, &name));
+        if toggle.on_hover_text("On, or passed unchanged").changed() {
+            list[*place].off = !on;
             outcome.done();
         }
         let button = |ui: &mut Ui, text: &str, hint: &str| {
             let button = ui.small_button(text).on_hover_text(hint);
             button.clicked()
         };
-        if button(
-            ui,
-            "Up",
-            "Move it towards the input; the first after the model goes before it",
-        ) {
-            move_up(list, place);
+        if button(ui, "Earlier", "Move it towards the input, past the model") {
+            *place = move_up(list, *place);
             outcome.done();
         }
-        if button(
-            ui,
-            "Down",
-            "Move it towards the output; the last before the model goes after it",
-        ) {
-            move_down(list, place);
+        if button(ui, "Later", "Move it towards the output, past the model") {
+            *place = move_down(list, *place);
             outcome.done();
         }
         if button(ui, "Remove", "Remove the block") {
-            list.remove(place);
+            list.remove(*place);
+            *place = place.saturating_sub(usize::from(*place == list.len()));
             outcome.done();
         }
     });
@@ -262,28 +422,33 @@ fn block(
             .color(Palette::current(ui).error);
         ui.label(text);
     }
-    if let Some(state) = list.get_mut(place) {
-        knobs(ui, state, outcome);
+    if let Some(state) = list.get_mut(*place) {
+        ui.push_id(&state.block.clone(), |ui| knobs(ui, state, outcome));
     }
-    ui.add_space(GAP);
 }
 
-fn move_up(list: &mut [BlockState], place: usize) {
+/// Moves a block past the one before it, or past the model; returns its place.
+fn move_up(list: &mut [BlockState], place: usize) -> usize {
     let is_first_after = place == 0 || list[place - 1].before;
     if !list[place].before && is_first_after {
         list[place].before = true;
     } else if place > 0 {
         list.swap(place - 1, place);
+        return place - 1;
     }
+    place
 }
 
-fn move_down(list: &mut [BlockState], place: usize) {
+/// Moves a block past the one after it, or past the model; returns its place.
+fn move_down(list: &mut [BlockState], place: usize) -> usize {
     let is_last_before = list.get(place + 1).is_none_or(|next| !next.before);
     if list[place].before && is_last_before {
         list[place].before = false;
     } else if place + 1 < list.len() {
         list.swap(place, place + 1);
+        return place + 1;
     }
+    place
 }
 
 fn knobs(ui: &mut Ui, state: &mut BlockState, outcome: &mut Outcome) {
@@ -409,5 +574,33 @@ mod tests {
         assert_eq!(order(&list), [("a", true), ("b", false)]);
         move_down(&mut list, 1);
         assert_eq!(order(&list), [("a", true), ("b", false)]);
+    }
+
+    #[test]
+    fn blocks_are_dropped_before_and_after_the_model() {
+        let state = |id: &str, before| BlockState {
+            block: id.into(),
+            before,
+            ..BlockState::default()
+        };
+        // a b MODEL c: gaps 0 to 4.
+        let list = || vec![state("a", true), state("b", true), state("c", false)];
+        let moved = |from, gap| {
+            let mut list = list();
+            let to = move_to(&mut list, from, gap);
+            let names: String = list.iter().map(|block| block.block.as_str()).collect();
+            let before = list.iter().filter(|block| block.before).count();
+            assert!(list.iter().take(before).all(|block| block.before));
+            (names, before, to)
+        };
+        assert_eq!(moved(0, 0), ("abc".into(), 2, 0));
+        assert_eq!(moved(0, 1), ("abc".into(), 2, 0));
+        assert_eq!(moved(0, 2), ("bac".into(), 2, 1));
+        assert_eq!(moved(0, 3), ("bac".into(), 1, 1));
+        assert_eq!(moved(0, 4), ("bca".into(), 1, 2));
+        assert_eq!(moved(2, 0), ("cab".into(), 3, 0));
+        assert_eq!(moved(2, 2), ("abc".into(), 3, 2));
+        assert_eq!(moved(2, 3), ("abc".into(), 2, 2));
+        assert_eq!(moved(2, 4), ("abc".into(), 2, 2));
     }
 }

@@ -100,6 +100,8 @@ pub struct InstanceViewModel {
     blocks: Vec<BlockState>,
     /// `[block]`: why it is not heard as it should be, if so.
     block_problems: Vec<Option<String>>,
+    /// `[block]`: peak of its output.
+    block_peaks: Vec<f32>,
     scenes: Scenes,
     /// Threads that read files of new blocks.
     pub(super) new_blocks: Vec<JoinHandle<BlockState>>,
@@ -175,6 +177,7 @@ impl InstanceViewModel {
             chain: Vec::new(),
             blocks: Vec::new(),
             block_problems: Vec::new(),
+            block_peaks: Vec::new(),
             scenes: Scenes::default(),
             new_blocks: Vec::new(),
             remark: None,
@@ -220,6 +223,10 @@ impl InstanceViewModel {
         self.model_path = instance.model_path();
         self.cabinet = instance.read_state(|state| state.cabinet.clone());
         self.blocks = instance.blocks();
+        let peaks = self.blocks.iter();
+        self.block_peaks = peaks
+            .map(|block| instance.rig_handover.peak(block))
+            .collect();
         self.scenes = instance.scenes();
         let problems = self.blocks.iter();
         self.block_problems = problems
@@ -662,6 +669,7 @@ impl ViewModel for InstanceViewModel {
             rig: RigView {
                 blocks: &self.blocks,
                 problems: &self.block_problems,
+                peaks: &self.block_peaks,
                 scenes: &self.scenes,
             },
             mixer: MixerView {

@@ -87,6 +87,7 @@ pub struct Fake {
     pub chain: Vec<Knob>,
     pub blocks: Vec<BlockState>,
     pub problems: Vec<Option<String>>,
+    pub peaks: Vec<f32>,
     pub scenes: Scenes,
     pub tuning: Option<String>,
     pub remark: Option<String>,
@@ -259,6 +260,7 @@ impl ViewModel for Fake {
             rig: RigView {
                 blocks: &self.blocks,
                 problems: &self.problems,
+                peaks: &self.peaks,
                 scenes: &self.scenes,
             },
             chain: ChainView {

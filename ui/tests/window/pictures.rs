@@ -71,6 +71,7 @@ fn blocks_stand_before_and_after_the_model() {
     let problems = problems.collect();
     let mut test = open(Fake {
         problems,
+        peaks: vec![0.1, 0.03, 0.4, 0.0, 0.6, 1.2],
         blocks,
         ..Fake::amplifying()
     });

@@ -3,7 +3,8 @@
 use egui::{Key, Modifiers, Role};
 use egui_kittest::kittest::Queryable;
 use ondes_engine::effects::effect;
-use ondes_player::rig::block_state::BlockState;
+use ondes_player::cabinet::bundled::BUNDLED;
+use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
 use ondes_ui::{RigCommand, WindowCommand};
 
 use super::fake::{Fake, Test, open};
@@ -34,13 +35,13 @@ fn expect_step(test: &mut Test, blocks: &[BlockState]) {
 }
 
 #[test]
-fn effects_are_added_turned_off_moved_and_removed() {
+fn blocks_are_added_turned_off_moved_and_removed() {
     let mut test = page(&[]);
     choose(&mut test, Role::Button, "Add effect");
     choose(&mut test, Role::Button, "Tremolo");
     expect_step(&mut test, &[state("tremolo")]);
 
-    choose(&mut test, Role::Button, "Up");
+    choose(&mut test, Role::Button, "Earlier");
     let before = BlockState {
         before: true,
         ..state("tremolo")
@@ -54,7 +55,7 @@ fn effects_are_added_turned_off_moved_and_removed() {
     };
     expect_step(&mut test, std::slice::from_ref(&off));
 
-    choose(&mut test, Role::Button, "Down");
+    choose(&mut test, Role::Button, "Later");
     let after = BlockState {
         before: false,
         ..off
@@ -100,7 +101,7 @@ fn an_unknown_effect_is_shown_and_can_be_removed() {
         ..BlockState::default()
     };
     let mut test = page(&[unknown]);
-    assert!(test.query_by_label("granulator").is_some());
+    assert!(test.query_all_by_label("granulator").next().is_some());
     choose(&mut test, Role::Button, "Remove");
     expect_step(&mut test, &[]);
 }
@@ -119,4 +120,48 @@ fn scenes_are_chosen_by_click_and_by_key_and_named() {
         .type_text("Verse");
     settle(&mut test);
     expect(&mut test, [RigCommand::NameScene("Verse".into())]);
+}
+
+#[test]
+fn a_tile_that_is_dragged_moves_its_block() {
+    let mut test = page(&[state("chorus"), state("delay")]);
+    let middle = |test: &Test, name: &str| {
+        let tiles = test.query_all_by_role_and_label(Role::Button, name);
+        let rect = tiles.map(|node| node.rect()).next();
+        rect.expect("a tile").center()
+    };
+    // From behind the model to the front.
+    let (from, to) = (middle(&test, "Delay"), middle(&test, "Chorus"));
+    let far_left = egui::pos2(to.x - 200.0, to.y);
+    test.drag_at(from);
+    settle(&mut test);
+    test.hover_at(far_left);
+    settle(&mut test);
+    test.drop_at(far_left);
+    settle(&mut test);
+    let moved = BlockState {
+        before: true,
+        ..state("delay")
+    };
+    expect_step(&mut test, &[moved, state("chorus")]);
+}
+
+#[test]
+fn models_and_responses_are_offered() {
+    let mut test = page(&[]);
+    choose(&mut test, Role::Button, "Add model");
+    assert!(
+        test.query_by_role_and_label(Role::Button, "Violin")
+            .is_none()
+    );
+    choose(&mut test, Role::Button, "Tube amp");
+    let commands = test.state_mut().commands();
+    assert!(
+        matches!(&commands[..], [WindowCommand::Rig(RigCommand::Add(block))] if block.block == MODEL),
+        "{commands:?}"
+    );
+    choose(&mut test, Role::Button, "Add impulse response");
+    choose(&mut test, Role::Button, BUNDLED[0].name);
+    let added = BlockState::of_file(RESPONSE, BUNDLED[0].name, None);
+    expect(&mut test, [RigCommand::Add(added)]);
 }

@@ -119,6 +119,7 @@ impl Fake {
             untrusted: None,
             blocks: Vec::new(),
             problems: Vec::new(),
+            peaks: Vec::new(),
             scenes: Default::default(),
             asks_for_consent: false,
             notice: None,
