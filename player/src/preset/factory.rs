@@ -18,7 +18,7 @@ macro_rules! presets {
 }
 
 /// All factory presets: the instrument's, grouped by model, then the effect's.
-pub static FACTORY: [FactoryPreset; 50] = presets![
+pub static FACTORY: [FactoryPreset; 70] = presets![
     "open-bow",
     "soft-strings",
     "solo-bow",
@@ -48,6 +48,8 @@ pub static FACTORY: [FactoryPreset; 50] = presets![
     "session-drummer",
     "keys-start-beats",
     "steady-loop",
+    "violin-in-a-nave",
+    "dub-horn",
     "voice-to-strings",
     "shadow-bow",
     "breath-double",
@@ -69,6 +71,24 @@ pub static FACTORY: [FactoryPreset; 50] = presets![
     "sung-guitar",
     "talking-drums",
     "beatbox-answers",
+    "clean-chorus",
+    "glass-and-echo",
+    "slap-back",
+    "surf-machine",
+    "touch-wah",
+    "pushed-stack",
+    "wall-of-fuzz",
+    "tight-and-heavy",
+    "octave-below",
+    "fifth-above",
+    "two-guitars",
+    "slow-phase",
+    "jet-landing",
+    "pocket-radio",
+    "warm-bass",
+    "ambient-swell",
+    "strings-from-guitar",
+    "choir-of-one",
 ];
 
 impl FactoryPreset {
@@ -152,7 +172,7 @@ mod tests {
             .iter()
             .filter_map(|one| one.preset().unwrap().sound.selection.cabinet)
             .collect();
-        assert_eq!(cabinets.len(), 4);
+        assert_eq!(cabinets.len(), 19);
         assert!(cabinets.iter().all(|reference| {
             crate::cabinet::find(reference).is_ok_and(|(_, path)| path.is_none())
         }));

@@ -286,8 +286,14 @@ impl BlockState {
 
     /// Returns whether it is of the same kind, and of the same file, with other settings perhaps.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
-        let hash = |state: &Self| state.file.as_ref().map(|file| file.hash.clone());
-        self.block == other.block && hash(self) == hash(other)
+        let is_same_file = match (&self.file, &other.file) {
+            (Some(file), Some(other)) if file.hash.is_empty() || other.hash.is_empty() => {
+                file.name.eq_ignore_ascii_case(&other.name)
+            }
+            (Some(file), Some(other)) => file.hash == other.hash,
+            (file, other) => file.is_none() && other.is_none(),
+        };
+        self.block == other.block && is_same_file
     }
 
     pub(super) fn side(&self) -> Side {

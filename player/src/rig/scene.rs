@@ -124,6 +124,7 @@ impl Scene {
 mod tests {
     use ondes_engine::effects::effect;
 
+    use super::super::block_state::MODEL;
     use super::*;
     use crate::parameter_values::ParameterValue;
 
@@ -190,5 +191,15 @@ mod tests {
         ];
         then.apply(&mut now);
         assert_eq!(now.map(|block| block.level), [-2.0, 5.0, -1.0, -3.0, 7.0]);
+
+        // People write names, and a block that was read has a hash.
+        let named = |name: &str, level| BlockState {
+            level,
+            ..BlockState::of_file(MODEL, name, None)
+        };
+        let mut read = [named("Fuzz", 0.0), named("Triode", 0.0)];
+        read.iter_mut().for_each(BlockState::find);
+        scene(1.0, &[named("triode", 3.0)]).apply(&mut read);
+        assert_eq!(read.map(|block| block.level), [0.0, 3.0]);
     }
 }

@@ -388,8 +388,8 @@ impl Mixer {
         }
     }
 
-    /// Drops replaced parts, requests the models that MIDI program changes selected, and returns
-    /// the slots of tracks whose driver or latency has changed.
+    /// Drops replaced parts, follows MIDI program changes and scenes, and returns the slots of tracks
+    /// whose driver or latency has changed.
     pub fn tracks_to_renew(&mut self) -> Vec<usize> {
         let mut programs = ArrayVec::<(u8, u8), QUEUE_CAPACITY>::new();
         if let Some(link) = &mut self.link {

@@ -423,7 +423,7 @@ fn block(
         ui.label(text);
     }
     if let Some(state) = list.get_mut(*place) {
-        ui.push_id(&state.block.clone(), |ui| knobs(ui, state, outcome));
+        ui.push_id(state.block.clone(), |ui| knobs(ui, state, outcome));
     }
 }
 
