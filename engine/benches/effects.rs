@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ondes_engine::effects::{EFFECTS, effect};
+use ondes_engine::realtime::Setup;
 use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
+use ondes_engine::rig::branches::Lane;
 
 const SAMPLE_RATE: u32 = 48_000;
 const BLOCK: usize = 64;
@@ -47,10 +49,19 @@ fn effects(criterion: &mut Criterion) {
             settings,
             SAMPLE_RATE,
         )));
-        Slot { number, block }
+        let lane = Lane::Whole;
+        Slot {
+            number,
+            lane,
+            block,
+        }
     });
+    let setup = Setup {
+        sample_rate: SAMPLE_RATE,
+        max_block: BLOCK,
+    };
     let sides = [vec![], slots.collect()];
-    let mut blocks = Blocks::new(Arrangement { sides }, BLOCK);
+    let mut blocks = Blocks::new(Arrangement { sides }, Arc::default(), setup);
     group.bench_function("rig", |bencher| {
         bencher.iter(|| {
             let (mut left, mut right) = (sound(0.05), sound(0.06));

@@ -463,6 +463,7 @@ impl Player {
         let [wet, other] = &mut self.wet;
         let (wet, other) = (&mut wet[..frames], &mut other[..frames]);
         if self.channels == 0 {
+            self.blocks.rest(Side::Before);
             self.session.process(&self.commands, &[], &mut [wet, other]);
         } else {
             self.blocks.process(Side::Before, left, right);

@@ -16,6 +16,7 @@ use crate::library::FileReference;
 use crate::parameter_values::{ParameterValues, finite};
 use crate::preset::location::PresetLocation;
 use crate::rig::block_state::BlockState;
+use crate::rig::branch_state::{self, BranchState};
 use crate::rig::scene::Scenes;
 use crate::tuning::TuningFiles;
 
@@ -60,6 +61,12 @@ pub struct InstanceState {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub blocks: Vec<BlockState>,
+    /// How the two branches of the blocks are mixed.
+    #[serde(
+        deserialize_with = "executor::value_or_default",
+        skip_serializing_if = "branch_state::are_default"
+    )]
+    pub branches: [BranchState; 2],
     /// Scenes of the rig.
     #[serde(
         deserialize_with = "executor::value_or_default",

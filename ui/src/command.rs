@@ -10,6 +10,7 @@ use ondes_player::compare_slots::CompareSlot;
 use ondes_player::parameter::ParameterId;
 use ondes_player::preset::list::PresetId;
 use ondes_player::rig::block_state::BlockState;
+use ondes_player::rig::branch_state::BranchState;
 
 use crate::view::ModelEntryId;
 
@@ -141,6 +142,8 @@ commands! {
     Rig(RigCommand) {
         /// Set the blocks, in their order. A change is a step of undo with [`RigCommand::Finish`].
         Change(Vec<BlockState>),
+        /// Set how the two branches are mixed, likewise.
+        ChangeBranches([BranchState; 2]),
         /// End a change.
         Finish,
         /// Read the file of a block, and add it.

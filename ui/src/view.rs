@@ -18,6 +18,7 @@ use ondes_player::parameter::ParameterId;
 use ondes_player::preset::list::PresetId;
 use ondes_player::product::Product;
 use ondes_player::rig::block_state::BlockState;
+use ondes_player::rig::branch_state::BranchState;
 use ondes_player::rig::scene::Scenes;
 use ondes_player::trust::UntrustedProgram;
 
@@ -133,6 +134,8 @@ pub struct RigView<'a> {
     pub problems: &'a [Option<String>],
     /// `[block]`: peak of its output, linear.
     pub peaks: &'a [f32],
+    /// How the two branches are mixed.
+    pub branches: [BranchState; 2],
     /// Scenes of their settings.
     pub scenes: &'a Scenes,
 }

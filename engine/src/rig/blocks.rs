@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_kernels::FlushToZero;
 
+use super::branches::{BranchSettings, Lane, Mixer};
 use crate::dsp::delay_line::DelayLine;
 use crate::dsp::level::{db_to_amplitude, peak};
 use crate::dsp::ramp::Ramp;
 use crate::effects::{CHANGE_S, Effect};
+use crate::realtime::Setup;
 
 /// Fall of a level that is told, dB in a second.
 const FALL_DB: f32 = -60.0;
@@ -256,6 +258,8 @@ impl Block {
 pub struct Slot {
     /// Number of the block; no other one ever has it.
     pub number: u64,
+    /// Its way.
+    pub lane: Lane,
     /// The block, unless it plays already.
     pub block: Option<Box<Block>>,
 }
@@ -271,6 +275,22 @@ impl Arrangement {
     fn blocks(&mut self) -> impl Iterator<Item = (u64, &mut Block)> {
         let slots = self.sides.iter_mut().flatten();
         slots.filter_map(|slot| Some((slot.number, &mut **slot.block.as_mut()?)))
+    }
+
+    /// Returns what is in branches: side, number and way.
+    fn branched(&self) -> impl Iterator<Item = (usize, u64, Lane)> {
+        let sides = self.sides.iter().enumerate();
+        sides.flat_map(|(side, slots)| {
+            let branched = slots.iter().filter(|slot| slot.lane != Lane::Whole);
+            branched.map(move |slot| (side, slot.number, slot.lane))
+        })
+    }
+
+    /// Returns the latency of each branch, or in all.
+    fn latencies(&self, lane: Lane) -> usize {
+        let slots = self.sides.iter().flatten().filter(|slot| slot.lane == lane);
+        let blocks = slots.filter_map(|slot| slot.block.as_ref());
+        blocks.map(|block| block.latency_samples()).sum()
     }
 
     /// Returns where a block is: side and place.
@@ -291,13 +311,17 @@ impl Arrangement {
 /// ```
 /// use std::sync::Arc;
 /// use ondes_engine::effects::effect;
+/// use ondes_engine::realtime::Setup;
 /// use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
+/// use ondes_engine::rig::branches::Lane;
 ///
 /// let kind = effect("delay").unwrap();
 /// let settings = Arc::new(BlockSettings::new(kind.mix, kind.defaults()));
 /// let block = Box::new(Block::new((kind.new)(48_000), settings.clone(), 48_000));
-/// let slot = Slot { number: 1, block: Some(block) };
-/// let mut blocks = Blocks::new(Arrangement { sides: [vec![], vec![slot]] }, 64);
+/// let slot = Slot { number: 1, lane: Lane::Whole, block: Some(block) };
+/// let setup = Setup { sample_rate: 48_000, max_block: 64 };
+/// let arrangement = Arrangement { sides: [vec![], vec![slot]] };
+/// let mut blocks = Blocks::new(arrangement, Arc::default(), setup);
 /// settings.set_mix(0.5);
 /// let (mut left, mut right) = ([0.1; 64], [0.1; 64]);
 /// blocks.set(120.0);
@@ -311,17 +335,30 @@ pub struct Blocks {
     last: Option<Box<Arrangement>>,
     /// `[channel][frame]`
     dry: [Vec<f32>; 2],
+    /// How the branches are mixed.
+    branches: Arc<[BranchSettings; 2]>,
+    mixer: Mixer,
+    /// The branches fade out, to be others.
+    branches_leave: bool,
+    /// `[channel][frame]`: sound of the second branch.
+    second: [Vec<f32>; 2],
 }
 
 impl Blocks {
-    /// Creates a player of an arrangement of new blocks, for sounds of at most `max_block` frames.
+    /// Creates a player of an arrangement of new blocks. Only neighbours on one side may be in
+    /// branches.
     #[must_use]
-    pub fn new(arrangement: Arrangement, max_block: usize) -> Self {
+    pub fn new(arrangement: Arrangement, branches: Arc<[BranchSettings; 2]>, setup: Setup) -> Self {
+        let block = || vec![0.0; setup.max_block];
         let mut blocks = Self {
             now: Box::new(arrangement),
             next: None,
             last: None,
-            dry: [vec![0.0; max_block], vec![0.0; max_block]],
+            dry: [block(), block()],
+            branches,
+            mixer: Mixer::new(setup.sample_rate),
+            branches_leave: false,
+            second: [block(), block()],
         };
         blocks.set(120.0);
         blocks.reset();
@@ -340,6 +377,7 @@ impl Blocks {
     /// If it is not [ready](Self::is_ready).
     pub fn arrange(&mut self, next: Box<Arrangement>) {
         assert!(self.is_ready(), "one arrangement at a time");
+        self.branches_leave = !self.now.branched().eq(next.branched());
         let mut first = [0, 0];
         for (side, slots) in self.now.sides.iter_mut().enumerate() {
             for slot in slots {
@@ -348,8 +386,11 @@ impl Blocks {
                 if let Some((_, place)) = stays {
                     first[side] = place + 1;
                 }
+                let is_branched = slot.lane != Lane::Whole
+                    || there
+                        .is_some_and(|(side, place)| next.sides[side][place].lane != Lane::Whole);
                 if let Some(block) = &mut slot.block {
-                    block.leaves = stays.is_none();
+                    block.leaves = stays.is_none() || self.branches_leave && is_branched;
                 }
             }
         }
@@ -368,6 +409,7 @@ impl Blocks {
                 .now
                 .blocks()
                 .all(|(_, block)| !block.leaves || block.has_left())
+            && (!self.branches_leave || self.mixer.is_through())
             && let Some(mut next) = self.next.take()
         {
             for slot in next.sides.iter_mut().flatten() {
@@ -381,13 +423,33 @@ impl Blocks {
             self.now
                 .blocks()
                 .for_each(|(_, block)| block.leaves = false);
+            self.branches_leave = false;
         }
+        let is_branched = self.now.branched().next().is_some() && !self.branches_leave;
+        let latencies = [Lane::First, Lane::Second].map(|lane| self.now.latencies(lane));
+        self.mixer
+            .set(is_branched.then_some((&*self.branches, latencies)));
         self.now.blocks().for_each(|(_, block)| block.set(tempo));
     }
 
     /// Completes changes of settings, and forgets all sound.
     pub fn reset(&mut self) {
         self.now.blocks().for_each(|(_, block)| block.reset());
+        self.mixer.reset();
+    }
+
+    /// Lets a side rest that no sound comes to, in place of [`process`](Self::process): what goes or
+    /// moves there is silent anyway.
+    pub fn rest(&mut self, side: Side) {
+        let slots = self.now.sides[side as usize].iter_mut();
+        let leaving = slots.filter_map(|slot| slot.block.as_mut());
+        leaving
+            .filter(|block| block.leaves && !block.has_left())
+            .for_each(|block| block.reset());
+        let is_here = |(branched, ..): (usize, u64, Lane)| branched == side as usize;
+        if self.branches_leave && self.now.branched().any(is_here) {
+            self.mixer.reset();
+        }
     }
 
     /// Processes the sound on one side of the model, at most a block.
@@ -398,10 +460,31 @@ impl Blocks {
         }
         let _flush = FlushToZero::on();
         let frames = left.len();
-        let [dry_left, dry_right] = &mut self.dry;
-        for block in slots.iter_mut().filter_map(|slot| slot.block.as_mut()) {
-            let dry = [&mut dry_left[..frames], &mut dry_right[..frames]];
-            block.process([&mut *left, &mut *right], dry);
+        let dry = &mut self.dry;
+        let [second_left, second_right] = self.second.each_mut().map(|side| &mut side[..frames]);
+        let mut is_split = false;
+        for slot in slots {
+            let is_whole = slot.lane == Lane::Whole;
+            if is_split && is_whole {
+                self.mixer
+                    .mix([&mut *left, &mut *right], [second_left, second_right]);
+            } else if !is_split && !is_whole {
+                second_left.copy_from_slice(left);
+                second_right.copy_from_slice(right);
+            }
+            is_split = !is_whole;
+            let Some(block) = &mut slot.block else {
+                continue;
+            };
+            let sound = match slot.lane {
+                Lane::Second => [&mut *second_left, &mut *second_right],
+                Lane::Whole | Lane::First => [&mut *left, &mut *right],
+            };
+            block.process(sound, dry.each_mut().map(|side| &mut side[..frames]));
+        }
+        if is_split {
+            self.mixer
+                .mix([&mut *left, &mut *right], [second_left, second_right]);
         }
     }
 
@@ -411,12 +494,13 @@ impl Blocks {
         self.now.sides[side as usize].is_empty()
     }
 
-    /// Returns the delay of all blocks, samples, whether they are on or off.
+    /// Returns the delay of all blocks, samples, whether they are on or off: of two branches that of
+    /// the longer one.
     #[must_use]
     pub fn latency_samples(&self) -> usize {
-        let slots = self.now.sides.iter().flatten();
-        let blocks = slots.filter_map(|slot| slot.block.as_ref());
-        blocks.map(|block| block.latency_samples()).sum()
+        let [whole, first, second] =
+            [Lane::Whole, Lane::First, Lane::Second].map(|lane| self.now.latencies(lane));
+        whole + first.max(second)
     }
 
     /// Returns how long they sound after their input has ended, samples.
@@ -446,12 +530,29 @@ mod tests {
             settings.clone(),
             RATE,
         )));
-        (Slot { number, block }, settings)
+        let lane = Lane::Whole;
+        (
+            Slot {
+                number,
+                lane,
+                block,
+            },
+            settings,
+        )
+    }
+
+    fn new(arrangement: Arrangement) -> Blocks {
+        let setup = Setup {
+            sample_rate: RATE,
+            max_block: 64,
+        };
+        Blocks::new(arrangement, Arc::default(), setup)
     }
 
     fn known(number: u64) -> Slot {
         Slot {
             number,
+            lane: Lane::Whole,
             block: None,
         }
     }
@@ -473,12 +574,9 @@ mod tests {
             .zip(ids)
             .map(|(number, id)| slot(number, id).0)
             .collect();
-        let mut blocks = Blocks::new(
-            Arrangement {
-                sides: [vec![], slots],
-            },
-            64,
-        );
+        let mut blocks = new(Arrangement {
+            sides: [vec![], slots],
+        });
         assert_eq!(blocks.latency_samples(), 72);
         let sound = sine(220.0, -10.0, 0.5);
         let heard = play(&mut blocks, &sound);
@@ -503,7 +601,7 @@ mod tests {
         limits.set_on(false);
         echoes.set_on(false);
         let sides = [vec![limiter], vec![delay]];
-        let mut blocks = Blocks::new(Arrangement { sides }, 64);
+        let mut blocks = new(Arrangement { sides });
         let sound = sine(220.0, -10.0, 0.1);
         let heard = play(&mut blocks, &sound);
         assert!(heard[72..] == sound[..sound.len() - 72]);
@@ -513,7 +611,7 @@ mod tests {
     fn blocks_come_and_go_without_a_click_and_play_on_when_others_move() {
         let mut random = SplitMix64::new(7);
         let mut below = |count: usize| (random.next_u64() % count as u64) as usize;
-        let mut blocks = Blocks::new(Arrangement::default(), 64);
+        let mut blocks = new(Arrangement::default());
         // A period has 800 samples.
         let period = sine(60.0, -20.0, 1.0 / 60.0);
         let (mut order, mut settings, mut next) = ([vec![], vec![]], Vec::new(), 1);
@@ -588,7 +686,7 @@ mod tests {
     fn all_effects_can_be_blocks() {
         for (number, kind) in (1..).zip(EFFECTS) {
             let sides = [vec![], vec![slot(number, kind.id).0]];
-            let mut blocks = Blocks::new(Arrangement { sides }, 64);
+            let mut blocks = new(Arrangement { sides });
             let heard = play(&mut blocks, &sine(220.0, -10.0, 0.2));
             assert!(peak(&heard) > 0.01, "{}", kind.id);
             assert!(blocks.tail_samples() < 60 * RATE as usize);
@@ -600,7 +698,7 @@ mod tests {
         let (slot, settings) = slot(1, "delay");
         settings.set_mix(0.5);
         let sides = [vec![], vec![slot]];
-        let mut blocks = Blocks::new(Arrangement { sides }, 64);
+        let mut blocks = new(Arrangement { sides });
         let sound = sine(220.0, -10.0, 0.25);
         play(&mut blocks, &sound);
         settings.set_on(false);
@@ -615,5 +713,93 @@ mod tests {
         let slot = blocks.now.sides[1][0].block.as_ref().unwrap();
         assert!(slot.sleeps);
         assert_eq!(play(&mut blocks, &sound), sound);
+    }
+
+    fn branched(number: u64, id: &str, lane: Lane) -> (Slot, Arc<BlockSettings>) {
+        let (slot, settings) = slot(number, id);
+        (Slot { lane, ..slot }, settings)
+    }
+
+    #[test]
+    fn branches_are_played_side_by_side_and_aligned() {
+        let sound = sine(220.0, -10.0, 0.5);
+        // A gate that is open and a limiter that only delays, at half the level each.
+        let (first, quiet) = branched(1, "gate", Lane::First);
+        quiet.set_level_db(-6.0);
+        let (second, late) = branched(2, "limiter", Lane::Second);
+        late.set_level_db(-20.0);
+        let (last, _) = slot(3, "tremolo");
+        let sides = [vec![], vec![first, second, last]];
+        let mut blocks = new(Arrangement { sides });
+        assert_eq!(blocks.latency_samples(), 72);
+        let heard = play(&mut blocks, &sound);
+        let share = 0.5 * (db_to_amplitude(-6.0) + db_to_amplitude(-20.0));
+        let mut whole: Vec<f32> = std::iter::repeat_n(0.0, 72)
+            .chain(sound.iter().map(|sample| share * sample))
+            .take(sound.len())
+            .collect();
+        let mut other = whole.clone();
+        let kind = effect("tremolo").unwrap();
+        let mut tremolo = (kind.new)(RATE);
+        tremolo.set(&kind.defaults(), 120.0);
+        tremolo.reset();
+        tremolo.process(&mut whole, &mut other);
+        let far = heard.iter().zip(&whole).map(|(a, b)| (a - b).abs());
+        // The gate takes a moment to open.
+        let error = far.skip(4_800).fold(0.0, f32::max);
+        assert!(error < 2e-3, "{error}");
+    }
+
+    #[test]
+    fn blocks_go_to_branches_and_back_without_a_click() {
+        let (one, _) = slot(1, "compressor");
+        let (two, level) = slot(2, "limiter");
+        level.set_level_db(-6.0);
+        let mut blocks = new(Arrangement {
+            sides: [vec![], vec![one, two]],
+        });
+        let sound = sine(220.0, -20.0, 0.2);
+        let mut heard = play(&mut blocks, &sound);
+        let ways = [
+            [Lane::First, Lane::Second],
+            [Lane::Whole, Lane::Second],
+            [Lane::Second, Lane::Second],
+            [Lane::Whole, Lane::Whole],
+        ];
+        for [one, two] in ways {
+            let sides = [
+                vec![],
+                vec![
+                    Slot {
+                        lane: one,
+                        ..known(1)
+                    },
+                    Slot {
+                        lane: two,
+                        ..known(2)
+                    },
+                ],
+            ];
+            blocks.arrange(Box::new(Arrangement { sides }));
+            heard.extend(play(&mut blocks, &sound));
+            assert!(blocks.take_last().is_some(), "it does not arrive");
+        }
+        let limit = 1.5 * max_step(&sound);
+        let step = max_step(&heard);
+        assert!(step < limit, "a step of {step}, at most {limit}");
+    }
+
+    #[test]
+    fn blocks_leave_a_side_that_no_sound_comes_to() {
+        let (one, _) = branched(1, "delay", Lane::Second);
+        let mut blocks = new(Arrangement {
+            sides: [vec![one], vec![]],
+        });
+        blocks.arrange(Box::default());
+        for _ in 0..2 {
+            blocks.rest(Side::Before);
+            blocks.set(120.0);
+        }
+        assert!(blocks.take_last().is_some() && blocks.is_empty(Side::Before));
     }
 }

@@ -2,6 +2,8 @@
 
 use super::InstanceHandle;
 use crate::rig::block_state::BlockState;
+use crate::rig::branch_state::BranchState;
+use crate::state::InstanceState;
 
 impl InstanceHandle {
     /// Returns the blocks, in their order.
@@ -29,6 +31,28 @@ impl InstanceHandle {
         if self.blocks() == before {
             self.set_blocks(blocks);
         }
+    }
+
+    /// Returns how the two branches are mixed.
+    #[must_use]
+    pub fn branches(&self) -> [BranchState; 2] {
+        self.read_state(|state| state.branches)
+    }
+
+    /// Sets how the two branches are mixed.
+    pub fn set_branches(&self, branches: [BranchState; 2]) {
+        let mut inner = self.inner();
+        self.rig_handover.set_branches(&branches);
+        if let Some(before) = &mut inner.before_audition {
+            before.state.branches = branches;
+        }
+        inner.state.branches = branches;
+        self.host_notifier.mark_state_changed();
+    }
+
+    pub(super) fn send_rig(&self, state: &InstanceState) {
+        self.rig_handover.set_branches(&state.branches);
+        self.rig_handover.send(&state.blocks);
     }
 
     /// Sets the blocks, in their order. Those that play already play on.

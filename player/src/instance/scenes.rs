@@ -49,11 +49,14 @@ impl InstanceHandle {
     ) {
         let values = values(source, |scope| scope == ParameterScope::Sound);
         let mut blocks = self.blocks();
-        let now = Scene::new(values, &blocks);
+        let now = Scene::new(values, &blocks, self.branches());
         let scene = self.inner().state.scenes.go_to(index, now);
         if let Some(scene) = scene {
             scene.apply(&mut blocks);
             self.set_blocks(blocks);
+            if let Some(branches) = scene.branches {
+                self.set_branches(branches);
+            }
             apply_values(source, setter, &scene.parameters);
         }
         self.host_notifier.mark_state_changed();

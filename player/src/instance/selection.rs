@@ -181,7 +181,7 @@ impl InstanceHandle {
         (inner.missing_model, inner.load_error, inner.notice) =
             (snapshot.missing_model, None, snapshot.notice);
         self.restore_cabinet(inner, snapshot.cabinet);
-        self.rig_handover.send(&inner.state.blocks);
+        self.send_rig(&inner.state);
         if same {
             self.send_mapping(inner.control_mapping());
         } else {
@@ -356,7 +356,7 @@ impl InstanceHandle {
             let mut inner = self.inner();
             inner.state = state;
             self.restore_cabinet(&mut inner, None);
-            self.rig_handover.send(&inner.state.blocks);
+            self.send_rig(&inner.state);
             self.restore_tuning(&mut inner);
         }
         self.adopt_model(found);

@@ -48,7 +48,7 @@ pub static FACTORY: [FactoryPreset; 70] = presets![
     "session-drummer",
     "keys-start-beats",
     "steady-loop",
-    "violin-in-a-nave",
+    "stone-nave",
     "dub-horn",
     "voice-to-strings",
     "shadow-bow",

@@ -8,10 +8,13 @@ use std::sync::Arc;
 
 use ondes_engine::chain::ImpulseFile;
 use ondes_engine::effects::{EffectKind, EffectParameter, effect};
+use ondes_engine::executor;
 use ondes_engine::model::Model;
 use ondes_engine::rig::blocks::Side;
+use ondes_engine::rig::branches::Lane;
 use serde::{Deserialize, Serialize};
 
+use super::branch_state::Branch;
 use super::model_block;
 use crate::cabinet;
 use crate::cabinet::bundled::BUNDLED;
@@ -41,6 +44,13 @@ pub struct BlockState {
     /// True if it is between the input and the model, false if it is after it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub before: bool,
+    /// Branch that it is in. Neighbours in branches stand between the same split and mix; there is
+    /// one split in a rig, and what is in branches elsewhere is not.
+    #[serde(
+        deserialize_with = "executor::value_or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub branch: Option<Branch>,
     /// True if the sound passes it unchanged.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub off: bool,
@@ -296,6 +306,14 @@ impl BlockState {
         self.block == other.block && is_same_file
     }
 
+    pub(super) fn lane(&self) -> Lane {
+        match self.branch {
+            None => Lane::Whole,
+            Some(Branch::A) => Lane::First,
+            Some(Branch::B) => Lane::Second,
+        }
+    }
+
     pub(super) fn side(&self) -> Side {
         match self.before {
             true => Side::Before,
@@ -350,7 +368,7 @@ mod tests {
         let kind = response.kind().unwrap();
         assert_eq!(
             (kind.name, kind.parameters.len()),
-            ("Ondes 4x12 Closed Back", 0)
+            ("Ondes 4x12 closed back", 0)
         );
 
         let problem = |mut state: BlockState| {

@@ -9,10 +9,12 @@ use ondes_engine::dsp::cabinet::Cabinet;
 use ondes_engine::effects::{Effect, EffectKind, effect};
 use ondes_engine::realtime::{Driver, Setup};
 use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, MAX_BLOCKS, Slot};
+use ondes_engine::rig::branches::{BranchSettings, Lane};
 use ondes_engine::rig::response_effect::ResponseEffect;
 use ondes_engine::sync::lock;
 
 use super::block_state::{BlockState, Content};
+use super::branch_state::BranchState;
 use super::model_block::ModelBlock;
 
 /// Arrangements that wait for the audio thread, and that it is done with.
@@ -23,6 +25,7 @@ const RETIRED: usize = 16;
 /// elsewhere.
 pub struct RigHandover {
     playing: Mutex<Playing>,
+    branches: Arc<[BranchSettings; 2]>,
     arrival: ArrayQueue<Box<Arrangement>>,
     retired: ArrayQueue<Box<Arrangement>>,
 }
@@ -44,6 +47,7 @@ struct PlayingBlock {
     number: u64,
     source: Source,
     state: BlockState,
+    lane: Lane,
     settings: Arc<BlockSettings>,
     /// Its delay at the host's rate, samples; that of a model is its own.
     latency: usize,
@@ -60,6 +64,7 @@ impl Default for RigHandover {
     fn default() -> Self {
         Self {
             playing: Mutex::default(),
+            branches: Arc::default(),
             arrival: ArrayQueue::new(WAITING),
             retired: ArrayQueue::new(RETIRED),
         }
@@ -84,6 +89,13 @@ impl RigHandover {
         playing.build_models();
     }
 
+    /// Sets how the branches are mixed.
+    pub fn set_branches(&self, branches: &[BranchState; 2]) {
+        for (branch, settings) in branches.iter().zip(&*self.branches) {
+            branch.apply(settings);
+        }
+    }
+
     /// Returns the blocks for an audio thread that starts with this setup. Waits until models are
     /// built.
     #[must_use]
@@ -91,7 +103,8 @@ impl RigHandover {
         let mut playing = lock(&self.playing);
         playing.setup = Some(setup);
         while self.arrival.pop().is_some() {}
-        Blocks::new(playing.arrangement(&|_| true), setup.max_block)
+        let arrangement = playing.arrangement(&|_| true);
+        Blocks::new(arrangement, self.branches.clone(), setup)
     }
 
     /// Returns the delay of all blocks, host samples; 0 before playback starts.
@@ -165,11 +178,11 @@ impl RigHandover {
 }
 
 impl Playing {
-    /// Returns numbers and sides in their order.
-    fn places(&self) -> Vec<(u64, bool)> {
+    /// Returns numbers, sides and ways in their order.
+    fn places(&self) -> Vec<(u64, bool, Lane)> {
         let places = self.blocks.iter();
         places
-            .map(|block| (block.number, block.state.before))
+            .map(|block| (block.number, block.state.before, block.lane))
             .collect()
     }
 
@@ -184,6 +197,7 @@ impl Playing {
     fn adopt(&mut self, states: &[BlockState]) -> Vec<u64> {
         let mut known = std::mem::take(&mut self.blocks);
         let mut new = Vec::new();
+        let mut split = Split::default();
         let sides = [true, false]
             .into_iter()
             .flat_map(|before| states.iter().filter(move |state| state.before == before));
@@ -192,6 +206,7 @@ impl Playing {
             let same = known.iter().position(|known| {
                 let there = BlockState {
                     before: state.before,
+                    branch: state.branch,
                     ..known.state.clone()
                 };
                 there == *state
@@ -216,12 +231,14 @@ impl Playing {
                         number: self.numbers,
                         source,
                         state: state.clone(),
+                        lane: Lane::Whole,
                         settings: Arc::new(BlockSettings::new(state.mix(), state.all_values())),
                         latency: 0,
                     }
                 }
             };
             block.apply(state);
+            block.lane = split.lane(state);
             self.blocks.push(block);
         }
         new
@@ -244,6 +261,7 @@ impl Playing {
                 });
             arrangement.sides[block.state.side() as usize].push(Slot {
                 number: block.number,
+                lane: block.lane,
                 block: played,
             });
         }
@@ -257,6 +275,28 @@ impl Playing {
                 model.set(&block.state.all_values());
             }
         }
+    }
+}
+
+/// The only split of a rig.
+#[derive(Default)]
+struct Split {
+    /// Side of the split, once there was one.
+    before: Option<bool>,
+    is_over: bool,
+}
+
+impl Split {
+    /// Returns the way of the next block: in a branch only between the split and its mix.
+    fn lane(&mut self, state: &BlockState) -> Lane {
+        let lane = state.lane();
+        let is_there = self.before.is_some();
+        self.is_over |= is_there && (lane == Lane::Whole || self.before != Some(state.before));
+        if self.is_over || lane == Lane::Whole {
+            return Lane::Whole;
+        }
+        self.before = Some(state.before);
+        lane
     }
 }
 
@@ -305,6 +345,7 @@ impl Source {
 mod tests {
     use ondes_engine::rig::blocks::Side;
 
+    use super::super::branch_state::Branch;
     use super::*;
 
     const SETUP: Setup = Setup {
@@ -386,5 +427,45 @@ mod tests {
         handover.send(&vec![state("limiter"); 40]);
         let blocks = handover.start(SETUP);
         assert_eq!(blocks.latency_samples(), 72 * MAX_BLOCKS);
+    }
+
+    #[test]
+    fn there_is_one_split() {
+        let at = |before, branch| BlockState {
+            before,
+            branch,
+            ..state("limiter")
+        };
+        let (a, b) = (Some(Branch::A), Some(Branch::B));
+        let states = [
+            at(true, None),
+            at(true, a),
+            at(true, b),
+            at(true, None),
+            at(true, b),
+            at(false, a),
+        ];
+        let mut playing = Playing::default();
+        playing.adopt(&states);
+        let lanes: Vec<Lane> = playing.blocks.iter().map(|block| block.lane).collect();
+        let (whole, first, second) = (Lane::Whole, Lane::First, Lane::Second);
+        assert_eq!(lanes, [whole, first, second, whole, whole, whole]);
+
+        let handover = RigHandover::default();
+        handover.send(&states[1..3]);
+        let mut blocks = handover.start(SETUP);
+        assert_eq!(blocks.latency_samples(), 72);
+        let near = |found: f32, expected: f32| assert!((found - expected).abs() < 1e-4, "{found}");
+        near(settle(&handover, &mut blocks), 0.1);
+        let inverted = BranchState {
+            level: -12.0412,
+            inverted: true,
+            ..BranchState::default()
+        };
+        handover.set_branches(&[BranchState::default(), inverted]);
+        near(settle(&handover, &mut blocks), 0.025);
+        handover.send(&[]);
+        near(settle(&handover, &mut blocks), 0.1);
+        assert!(blocks.is_empty(Side::Before));
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::block_state::BlockState;
+use super::branch_state::BranchState;
 use crate::library::FileReference;
 use crate::parameter_values::ParameterValues;
 
@@ -32,6 +33,9 @@ pub struct Scene {
     /// Settings of the blocks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<BlockState>,
+    /// How the two branches are mixed, if it sets that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branches: Option<[BranchState; 2]>,
 }
 
 impl Scenes {
@@ -86,8 +90,12 @@ impl Scenes {
 }
 
 impl Scene {
-    /// Takes a scene of these values and blocks.
-    pub(crate) fn new(parameters: ParameterValues, blocks: &[BlockState]) -> Self {
+    /// Takes a scene of these values, blocks and branches.
+    pub(crate) fn new(
+        parameters: ParameterValues,
+        blocks: &[BlockState],
+        branches: [BranchState; 2],
+    ) -> Self {
         // What is in the files, and where they are, belongs to the rig.
         let blocks = blocks.iter().map(|block| BlockState {
             content: Default::default(),
@@ -102,6 +110,7 @@ impl Scene {
             name: String::new(),
             parameters,
             blocks: blocks.collect(),
+            branches: Some(branches),
         }
     }
 
@@ -137,7 +146,7 @@ mod tests {
 
     fn scene(mix: f32, blocks: &[BlockState]) -> Scene {
         let mix = ("mix".to_owned(), ParameterValue::Number(mix));
-        Scene::new([mix].into(), blocks)
+        Scene::new([mix].into(), blocks, Default::default())
     }
 
     #[test]

@@ -14,6 +14,7 @@ use ondes_engine::realtime::{
     Driver, LoadStatus, ModelFactory, PlayableModel, SessionController, Setup,
 };
 use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
+use ondes_engine::rig::branches::Lane;
 use ondes_engine::rig::model_effect::ModelEffect;
 use ondes_engine::rig::response_effect::ResponseEffect;
 use ondes_tests::allocation::{CountingAllocator, allocations, counted};
@@ -251,7 +252,12 @@ fn blocks_do_not_allocate_while_they_play_come_and_go() {
     let new = |number: u64, kind: &EffectKind| {
         let settings = Arc::new(BlockSettings::new(kind.mix, kind.defaults()));
         let block = Some(Box::new(Block::new((kind.new)(RATE), settings, RATE)));
-        Slot { number, block }
+        let lane = Lane::Whole;
+        Slot {
+            number,
+            lane,
+            block,
+        }
     };
     let mut all: Vec<Slot> = (1..)
         .zip(EFFECTS)
@@ -288,15 +294,21 @@ fn blocks_do_not_allocate_while_they_play_come_and_go() {
         let block = Some(Box::new(Block::new(effect, settings.clone(), RATE)));
         all.push(Slot {
             number: all.len() as u64 + 1,
+            lane: Lane::Whole,
             block,
         });
     }
     let count = all.len() as u64;
     let sides = [vec![], all];
-    let mut blocks = Blocks::new(Arrangement { sides }, 480);
-    // All of them the other way round, and half of them before the model.
+    let mut blocks = Blocks::new(Arrangement { sides }, Arc::default(), setup);
+    // All of them the other way round, half of them before the model, and some in branches.
     let known = |number| Slot {
         number,
+        lane: match number {
+            5 => Lane::First,
+            6 | 7 => Lane::Second,
+            _ => Lane::Whole,
+        },
         block: None,
     };
     let sides = [

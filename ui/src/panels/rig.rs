@@ -2,14 +2,15 @@
 
 use egui::accesskit::Role;
 use egui::{
-    Button, Checkbox, ComboBox, Grid, Label, Pos2, Rect, Response, RichText, ScrollArea, Sense,
-    Slider, Stroke, StrokeKind, TextEdit, Ui, Vec2, WidgetInfo, pos2, vec2,
+    Align2, Button, Checkbox, ComboBox, Grid, Label, Pos2, Rect, Response, RichText, ScrollArea,
+    Sense, Slider, Stroke, StrokeKind, TextEdit, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
 use ondes_engine::effects::{EFFECTS, EffectParameter};
 use ondes_engine::model::Kind;
 use ondes_engine::rig::blocks::MAX_BLOCKS;
 use ondes_player::cabinet::bundled;
 use ondes_player::rig::block_state::{BlockState, LEVELS_DB, MODEL, RESPONSE};
+use ondes_player::rig::branch_state::{self, Branch, BranchState, MAX_DELAY_MS};
 use ondes_player::rig::scene::{SCENES, Scenes};
 
 use crate::command::{FileCommand, FilePurpose, RigCommand};
@@ -76,6 +77,15 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut RigPage, rig: 
         let problem = rig.problems.get(page.chosen).and_then(Option::as_deref);
         block(ui, &mut list, &mut page.chosen, problem, &mut outcome);
     }
+    let mut branches = rig.branches;
+    if list.iter().any(|block| block.branch.is_some()) {
+        let mut mixed = Outcome::default();
+        mix_branches(ui, &mut branches, &mut mixed);
+        if mixed.changed {
+            frame.push(RigCommand::ChangeBranches(branches));
+        }
+        outcome.finished |= mixed.finished;
+    }
     if outcome.changed {
         frame.push(RigCommand::Change(list));
     }
@@ -119,6 +129,7 @@ fn tiles(
                 is_off: block.off,
                 is_chosen: place == page.chosen,
                 has_problem: rig.problems.get(place).is_some_and(Option::is_some),
+                branch: block.branch,
                 peak: Some(rig.peaks.get(place).copied().unwrap_or_default()),
             };
             let response = shown.show(ui, Sense::click_and_drag());
@@ -177,6 +188,7 @@ struct Tile<'a> {
     is_off: bool,
     is_chosen: bool,
     has_problem: bool,
+    branch: Option<Branch>,
     /// Peak of its output; `None` for the model, which is no block.
     peak: Option<f32>,
 }
@@ -213,6 +225,17 @@ impl Tile<'_> {
         let text = theme::fit(painter, self.name, theme::small(), width, ink);
         let corner = rect.center() - 0.5 * text.size() - vec2(0.0, 3.0);
         painter.galley(corner, text, ink);
+        if let Some(branch) = self.branch {
+            let letter = &branch_name(Some(branch))["Branch ".len()..];
+            let place = rect.left_top() + vec2(GAP, 3.0);
+            painter.text(
+                place,
+                Align2::LEFT_TOP,
+                letter,
+                theme::small(),
+                palette.accent,
+            );
+        }
         if let Some(peak) = self.peak {
             let corner = pos2(rect.left() + GAP, rect.bottom() - 9.0);
             let bar = Rect::from_min_size(corner, vec2(width, 3.0));
@@ -410,6 +433,7 @@ fn block(
             *place = move_down(list, *place);
             outcome.done();
         }
+        branch_choice(ui, &mut list[*place], outcome);
         if button(ui, "Remove", "Remove the block") {
             list.remove(*place);
             *place = place.saturating_sub(usize::from(*place == list.len()));
@@ -425,6 +449,76 @@ fn block(
     if let Some(state) = list.get_mut(*place) {
         ui.push_id(state.block.clone(), |ui| knobs(ui, state, outcome));
     }
+}
+
+/// Chooses the branch of a block.
+fn branch_choice(ui: &mut Ui, block: &mut BlockState, outcome: &mut Outcome) {
+    let before = block.branch;
+    let choice = ComboBox::from_id_salt("branch")
+        .width(70.0)
+        .selected_text(branch_name(block.branch))
+        .show_ui(ui, |ui| {
+            for branch in [None, Some(Branch::A), Some(Branch::B)] {
+                ui.selectable_value(&mut block.branch, branch, branch_name(branch));
+            }
+        });
+    choice.response.accessible_name("Branch").on_hover_text(
+        "Neighbours in branches A and B play side by side, and are mixed after them",
+    );
+    if block.branch != before {
+        outcome.done();
+    }
+}
+
+fn branch_name(branch: Option<Branch>) -> &'static str {
+    match branch {
+        None => "No branch",
+        Some(Branch::A) => "Branch A",
+        Some(Branch::B) => "Branch B",
+    }
+}
+
+/// Draws how the branches are mixed.
+fn mix_branches(ui: &mut Ui, branches: &mut [BranchState; 2], outcome: &mut Outcome) {
+    let knob = |name: &'static str, unit: &'static str, range, default| EffectParameter {
+        id: name.into(),
+        name: name.into(),
+        unit: unit.into(),
+        range,
+        default,
+        is_logarithmic: false,
+        options: &[],
+    };
+    ui.add_space(GAP);
+    let default = BranchState::default();
+    Grid::new("branches").show(ui, |ui| {
+        for (branch, name) in branches.iter_mut().zip(["Branch A", "Branch B"]) {
+            *branch = branch.valid();
+            ui.label(RichText::new(name).font(theme::small()));
+            ui.push_id(name, |ui| {
+                let invert = ui.add(Checkbox::new(&mut branch.inverted, "Invert"));
+                if invert.on_hover_text("Inverted polarity").changed() {
+                    outcome.done();
+                }
+            });
+            for (knob, value) in [
+                (
+                    knob("Level", " dB", branch_state::LEVELS_DB, default.level),
+                    &mut branch.level,
+                ),
+                (knob("Pan", "", [-1.0, 1.0], 0.0), &mut branch.pan),
+                (
+                    knob("Delay", " ms", [0.0, MAX_DELAY_MS], 0.0),
+                    &mut branch.delay,
+                ),
+            ] {
+                ui.push_id(name, |ui| {
+                    ui.horizontal(|ui| turn(ui, &knob, value, outcome))
+                });
+            }
+            ui.end_row();
+        }
+    });
 }
 
 /// Moves a block past the one before it, or past the model; returns its place.
@@ -516,7 +610,9 @@ fn turn(ui: &mut Ui, parameter: &EffectParameter, value: &mut f32, outcome: &mut
         let slider = Slider::new(value, least..=largest)
             .logarithmic(parameter.is_logarithmic)
             .suffix(&*parameter.unit)
-            .max_decimals(2);
+            .max_decimals(2)
+            // Else what is only shown would be rounded, and count as changed.
+            .clamping(egui::SliderClamping::Edits);
         let response = ui.add(slider).labelled_by(label.id);
         outcome.of(&response);
         return response.changed();

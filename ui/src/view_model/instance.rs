@@ -26,6 +26,7 @@ use ondes_player::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_player::preset::store;
 use ondes_player::product::Product;
 use ondes_player::rig::block_state::BlockState;
+use ondes_player::rig::branch_state::BranchState;
 use ondes_player::rig::scene::Scenes;
 use ondes_player::snapshot::SoundSnapshot;
 use ondes_player::state::WindowTheme;
@@ -102,6 +103,7 @@ pub struct InstanceViewModel {
     block_problems: Vec<Option<String>>,
     /// `[block]`: peak of its output.
     block_peaks: Vec<f32>,
+    branches: [BranchState; 2],
     scenes: Scenes,
     /// Threads that read files of new blocks.
     pub(super) new_blocks: Vec<JoinHandle<BlockState>>,
@@ -178,6 +180,7 @@ impl InstanceViewModel {
             blocks: Vec::new(),
             block_problems: Vec::new(),
             block_peaks: Vec::new(),
+            branches: Default::default(),
             scenes: Scenes::default(),
             new_blocks: Vec::new(),
             remark: None,
@@ -227,6 +230,7 @@ impl InstanceViewModel {
         self.block_peaks = peaks
             .map(|block| instance.rig_handover.peak(block))
             .collect();
+        self.branches = instance.branches();
         self.scenes = instance.scenes();
         let problems = self.blocks.iter();
         self.block_problems = problems
@@ -670,6 +674,7 @@ impl ViewModel for InstanceViewModel {
                 blocks: &self.blocks,
                 problems: &self.block_problems,
                 peaks: &self.block_peaks,
+                branches: self.branches,
                 scenes: &self.scenes,
             },
             mixer: MixerView {

@@ -16,6 +16,10 @@ impl InstanceViewModel {
                 self.begin_rig_change();
                 self.instance.set_blocks(blocks);
             }
+            RigCommand::ChangeBranches(branches) => {
+                self.begin_rig_change();
+                self.instance.set_branches(branches);
+            }
             RigCommand::Finish => self.finish_rig_change("Rig"),
             RigCommand::Add(block) => self.add_block(block),
             RigCommand::GoToScene(scene) => self.go_to_scene(setter, scene),

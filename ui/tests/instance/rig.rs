@@ -14,6 +14,7 @@ use ondes_player::library::BundledModel;
 use ondes_player::parameter::{OUTPUT_GAIN, SCENE};
 use ondes_player::parameter_source::ParameterSource;
 use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
+use ondes_player::rig::branch_state::{Branch, BranchState};
 use ondes_ui::{HistoryCommand, RigCommand};
 
 use super::chain::{Track, play};
@@ -291,4 +292,43 @@ fn scenes_change_knobs_and_blocks_without_a_click() {
     assert_near(track.store.value(SCENE).expect("a value"), 1.0);
     track.handle(RigCommand::GoToScene(1));
     assert!(track.shared.blocks()[..2].iter().all(|block| block.off));
+}
+
+#[test]
+fn two_branches_are_mixed_saved_and_undone() {
+    let mut track = Track::new();
+    let plain = (2.0 * 0.1_f32).tanh();
+    let in_branch = |db: f32, branch| BlockState {
+        branch: Some(branch),
+        ..level(db, false)
+    };
+    let blocks = [in_branch(0.0, Branch::A), in_branch(-6.02, Branch::B)];
+    change(&mut track, &blocks);
+    assert_near(heard(&track), 0.75 * plain);
+    let left = BranchState {
+        level: 0.0,
+        pan: -1.0,
+        ..BranchState::default()
+    };
+    let right = BranchState {
+        level: 0.0,
+        pan: 1.0,
+        inverted: true,
+        ..BranchState::default()
+    };
+    track.handle(RigCommand::ChangeBranches([left, right]));
+    track.handle(RigCommand::Finish);
+    let sides = |track: &Track| {
+        let mut player = track.player();
+        play(track, &mut player, |_| 0.1).map(|side| *side.last().expect("a sample"))
+    };
+    let [left, right] = sides(&track);
+    assert_near(left, plain);
+    assert_near(right, -0.5 * plain);
+    track.shared.set_embed_model(true);
+    let saved = track.save();
+    track.handle(HistoryCommand::Undo);
+    assert_near(heard(&track), 0.75 * plain);
+    track.restore(&saved);
+    assert_near(sides(&track)[1], -0.5 * plain);
 }

@@ -18,6 +18,7 @@ use ondes_player::parameter::{BYPASS, CONTROL_INPUT, DRIVER, ParameterId, SOURCE
 use ondes_player::preset::list::PresetId;
 use ondes_player::product::Product;
 use ondes_player::rig::block_state::BlockState;
+use ondes_player::rig::branch_state::BranchState;
 use ondes_player::rig::scene::Scenes;
 use ondes_player::trust::UntrustedProgram;
 use ondes_ui::{
@@ -88,6 +89,7 @@ pub struct Fake {
     pub blocks: Vec<BlockState>,
     pub problems: Vec<Option<String>>,
     pub peaks: Vec<f32>,
+    pub branches: [BranchState; 2],
     pub scenes: Scenes,
     pub tuning: Option<String>,
     pub remark: Option<String>,
@@ -261,6 +263,7 @@ impl ViewModel for Fake {
                 blocks: &self.blocks,
                 problems: &self.problems,
                 peaks: &self.peaks,
+                branches: self.branches,
                 scenes: &self.scenes,
             },
             chain: ChainView {

@@ -8,6 +8,7 @@ use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 use ondes_engine::realtime::LoadStatus;
 use ondes_player::library::MissingFile;
 use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
+use ondes_player::rig::branch_state::Branch;
 
 use super::consent;
 use super::fake::{Fake, Test, open};
@@ -64,6 +65,9 @@ fn blocks_stand_before_and_after_the_model() {
         let mut file = BlockState::of_file(block, name, None);
         file.find();
         blocks.insert(1, file);
+    }
+    for (place, branch) in [(2, Branch::A), (3, Branch::B)] {
+        blocks[place].branch = Some(branch);
     }
     let problems = blocks
         .iter()

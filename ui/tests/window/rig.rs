@@ -5,6 +5,7 @@ use egui_kittest::kittest::Queryable;
 use ondes_engine::effects::effect;
 use ondes_player::cabinet::bundled::BUNDLED;
 use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
+use ondes_player::rig::branch_state::{Branch, BranchState};
 use ondes_ui::{RigCommand, WindowCommand};
 
 use super::fake::{Fake, Test, open};
@@ -164,4 +165,28 @@ fn models_and_responses_are_offered() {
     choose(&mut test, Role::Button, BUNDLED[0].name);
     let added = BlockState::of_file(RESPONSE, BUNDLED[0].name, None);
     expect(&mut test, [RigCommand::Add(added)]);
+}
+
+#[test]
+fn a_block_goes_to_a_branch_and_branches_are_mixed() {
+    let mut test = page(&[state("tremolo")]);
+    choose(&mut test, Role::ComboBox, "Branch");
+    choose(&mut test, Role::Button, "Branch B");
+    let moved = BlockState {
+        branch: Some(Branch::B),
+        ..state("tremolo")
+    };
+    expect_step(&mut test, &[moved]);
+    let invert = test
+        .query_all_by_role_and_label(Role::CheckBox, "Invert")
+        .nth(1);
+    invert.expect("of branch B").click();
+    settle(&mut test);
+    let inverted = BranchState {
+        inverted: true,
+        ..BranchState::default()
+    };
+    let branches = [BranchState::default(), inverted];
+    let expected = [RigCommand::ChangeBranches(branches), RigCommand::Finish];
+    expect(&mut test, expected);
 }

@@ -120,6 +120,7 @@ impl Fake {
             blocks: Vec::new(),
             problems: Vec::new(),
             peaks: Vec::new(),
+            branches: Default::default(),
             scenes: Default::default(),
             asks_for_consent: false,
             notice: None,
