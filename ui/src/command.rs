@@ -144,6 +144,8 @@ commands! {
         Change(Vec<BlockState>),
         /// Set how the two branches are mixed, likewise.
         ChangeBranches([BranchState; 2]),
+        /// Align the two branches, by what was heard last.
+        AlignBranches,
         /// End a change.
         Finish,
         /// Read the file of a block, and add it.

@@ -466,8 +466,11 @@ impl Blocks {
         for slot in slots {
             let is_whole = slot.lane == Lane::Whole;
             if is_split && is_whole {
-                self.mixer
-                    .mix([&mut *left, &mut *right], [second_left, second_right]);
+                self.mixer.mix(
+                    &self.branches,
+                    [&mut *left, &mut *right],
+                    [second_left, second_right],
+                );
             } else if !is_split && !is_whole {
                 second_left.copy_from_slice(left);
                 second_right.copy_from_slice(right);
@@ -483,8 +486,11 @@ impl Blocks {
             block.process(sound, dry.each_mut().map(|side| &mut side[..frames]));
         }
         if is_split {
-            self.mixer
-                .mix([&mut *left, &mut *right], [second_left, second_right]);
+            self.mixer.mix(
+                &self.branches,
+                [&mut *left, &mut *right],
+                [second_left, second_right],
+            );
         }
     }
 

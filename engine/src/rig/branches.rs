@@ -1,6 +1,6 @@
 //! Two branches of a rig, between a split and the place where they are mixed.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use crossbeam_utils::atomic::AtomicCell;
 
@@ -13,6 +13,13 @@ use crate::effects::CHANGE_S;
 pub const MAX_DELAY_S: f64 = 0.25;
 /// Level at which two equal branches are as loud as one, dB.
 pub const HALF_DB: f32 = -6.0206;
+
+/// Samples of a branch that are kept, to compare the branches.
+const HEARD: usize = 1 << 14;
+/// Mean square of a branch that is loud enough for it, −60 dB.
+const SOFTEST: f64 = 1e-6;
+/// Least correlation of branches that are alike.
+const LEAST_LIKENESS: f64 = 0.3;
 
 /// Way of a block: in the sound as a whole, or in one of two branches. Neighbours that are in a
 /// branch stand between the same split and mix.
@@ -34,6 +41,11 @@ pub struct BranchSettings {
     pan: AtomicCell<f32>,
     inverted: AtomicBool,
     delay_ms: AtomicCell<f32>,
+    /// `[sample % HEARD]`: the newest samples of the branch, mono and delayed, as it comes to the
+    /// mix.
+    heard: Box<[AtomicCell<f32>]>,
+    /// Number of the next sample.
+    next: AtomicUsize,
 }
 
 impl Default for BranchSettings {
@@ -43,6 +55,8 @@ impl Default for BranchSettings {
             pan: AtomicCell::new(0.0),
             inverted: AtomicBool::new(false),
             delay_ms: AtomicCell::new(0.0),
+            heard: (0..HEARD).map(|_| AtomicCell::new(0.0)).collect(),
+            next: AtomicUsize::new(0),
         }
     }
 }
@@ -56,6 +70,22 @@ impl BranchSettings {
         self.delay_ms.store(delay_ms.max(0.0));
     }
 
+    fn record(&self, sample: f32) {
+        let next = self.next.load(Relaxed);
+        self.heard[next % HEARD].store(sample);
+        self.next.store(next.wrapping_add(1), Relaxed);
+    }
+
+    /// Returns the newest samples of the branch before the one of a number, without their mean.
+    fn heard(&self, end: usize) -> Vec<f32> {
+        // All places, from the oldest sample on; numbers may wrap.
+        let places = (0..HEARD).map(|place| end.wrapping_add(place) % HEARD);
+        let mut heard: Vec<f32> = places.map(|place| self.heard[place].load()).collect();
+        let mean = heard.iter().sum::<f32>() / HEARD as f32;
+        heard.iter_mut().for_each(|sample| *sample -= mean);
+        heard
+    }
+
     /// Returns the gains of the left and the right side.
     fn gains(&self) -> [f32; 2] {
         let sign = if self.inverted.load(Relaxed) {
@@ -67,6 +97,46 @@ impl BranchSettings {
         let pan = self.pan.load();
         [(1.0 - pan).min(1.0), (1.0 + pan).min(1.0)].map(|side| gain * side)
     }
+}
+
+/// How far the second branch is behind the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lag {
+    /// Samples; negative if it is ahead.
+    pub samples: isize,
+    /// True if the branches are nearly opposite.
+    pub opposite: bool,
+}
+
+/// Returns how far the second branch is behind the first, by the cross-correlation of what was heard
+/// last, up to `most` samples; `None` if they are too soft or too different.
+#[must_use]
+pub fn lag(branches: &[BranchSettings; 2], most: usize) -> Option<Lag> {
+    let most = most.min(HEARD / 4);
+    let end = branches[0]
+        .next
+        .load(Relaxed)
+        .min(branches[1].next.load(Relaxed));
+    let [first, second] = branches.each_ref().map(|branch| branch.heard(end));
+    let first = &first[most..HEARD - most];
+    let energy = |sound: &[f32]| sound.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
+    let correlation = |shift: usize| {
+        let pairs = first.iter().zip(&second[shift..]);
+        pairs
+            .map(|(a, b)| f64::from(*a) * f64::from(*b))
+            .sum::<f64>()
+    };
+    let shifts = (0..=2 * most).map(|shift| (shift, correlation(shift)));
+    let (shift, found) = shifts.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
+    let energies = [energy(first), energy(&second[shift..][..first.len()])];
+    let is_loud = energies
+        .iter()
+        .all(|energy| *energy > SOFTEST * first.len() as f64);
+    let is_alike = found.abs() > LEAST_LIKENESS * (energies[0] * energies[1]).sqrt();
+    (is_loud && is_alike).then_some(Lag {
+        samples: shift as isize - most as isize,
+        opposite: found < 0.0,
+    })
 }
 
 /// Delay of both sides of a branch; a new one is cross-faded.
@@ -174,14 +244,22 @@ impl Mixer {
         self.delays.iter_mut().for_each(BranchDelay::finish);
     }
 
-    /// Mixes the second branch into the first.
-    pub(super) fn mix(&mut self, first: [&mut [f32]; 2], second: [&[f32]; 2]) {
+    /// Mixes the second branch into the first, and notes what is heard of both.
+    pub(super) fn mix(
+        &mut self,
+        settings: &[BranchSettings; 2],
+        first: [&mut [f32]; 2],
+        second: [&[f32]; 2],
+    ) {
         let [left, right] = first;
         let sides = left.iter_mut().zip(right);
         let others = second[0].iter().zip(second[1]);
         for ((left, right), (other_left, other_right)) in sides.zip(others) {
             let first = self.delays[0].delay([*left, *right]);
             let second = self.delays[1].delay([*other_left, *other_right]);
+            for (branch, [left, right]) in settings.iter().zip([first, second]) {
+                branch.record(0.5 * (left + right));
+            }
             let [of_first, of_second] = &mut self.gains;
             for (side, sample) in [left, right].into_iter().enumerate() {
                 *sample = of_first[side].advance() * first[side]
@@ -203,7 +281,7 @@ mod tests {
     fn mix(mixer: &mut Mixer, sound: &[f32]) -> [Vec<f32>; 2] {
         let mut sides = [sound.to_vec(), sound.to_vec()];
         let [left, right] = &mut sides;
-        mixer.mix([left, right], [sound, sound]);
+        mixer.mix(&Default::default(), [left, right], [sound, sound]);
         sides
     }
 
@@ -257,5 +335,35 @@ mod tests {
         settings[0].set(0.0, 0.0, false, 1e9);
         mixer.set(Some((&settings, [0, usize::MAX])));
         mix(&mut mixer, &sound);
+    }
+
+    #[test]
+    fn the_lag_of_a_branch_is_found() {
+        let mut random = crate::random::SplitMix64::new(3);
+        let noise: Vec<f32> = (0..20_000)
+            .map(|_| 0.1 * ((random.next_u64() >> 40) as f32 / (1 << 23) as f32 - 1.0))
+            .collect();
+        let found = |lag_samples: isize, sign: f32, level: f32| {
+            let settings = [BranchSettings::default(), BranchSettings::default()];
+            let mut mixer = Mixer::new(RATE);
+            let shifted = |n: usize| {
+                let place = n as isize - lag_samples;
+                let sample = usize::try_from(place)
+                    .ok()
+                    .and_then(|place| noise.get(place));
+                sign * sample.copied().unwrap_or_default()
+            };
+            let mut first: Vec<f32> = noise.iter().map(|sample| level * sample).collect();
+            let second: Vec<f32> = (0..noise.len()).map(|n| level * shifted(n)).collect();
+            let mut right = first.clone();
+            mixer.mix(&settings, [&mut first, &mut right], [&second, &second]);
+            lag(&settings, 960)
+        };
+        let expected = |samples, opposite| Some(Lag { samples, opposite });
+        assert_eq!(found(0, 1.0, 1.0), expected(0, false));
+        assert_eq!(found(31, -1.0, 1.0), expected(31, true));
+        assert_eq!(found(-500, 1.0, 1.0), expected(-500, false));
+        assert_eq!(found(5_000, 1.0, 1.0), None, "beyond the range");
+        assert_eq!(found(0, 1.0, 1e-3), None, "too soft");
     }
 }

@@ -50,6 +50,15 @@ impl InstanceHandle {
         self.host_notifier.mark_state_changed();
     }
 
+    /// Aligns the two branches, by what was heard last. Returns false if they were too soft or too
+    /// different.
+    pub fn align_branches(&self) -> bool {
+        let aligned = self.rig_handover.aligned(self.branches());
+        aligned
+            .map(|branches| self.set_branches(branches))
+            .is_some()
+    }
+
     pub(super) fn send_rig(&self, state: &InstanceState) {
         self.rig_handover.set_branches(&state.branches);
         self.rig_handover.send(&state.blocks);

@@ -9,7 +9,7 @@ use ondes_engine::dsp::cabinet::Cabinet;
 use ondes_engine::effects::{Effect, EffectKind, effect};
 use ondes_engine::realtime::{Driver, Setup};
 use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, MAX_BLOCKS, Slot};
-use ondes_engine::rig::branches::{BranchSettings, Lane};
+use ondes_engine::rig::branches::{BranchSettings, Lane, lag};
 use ondes_engine::rig::response_effect::ResponseEffect;
 use ondes_engine::sync::lock;
 
@@ -20,6 +20,8 @@ use super::model_block::ModelBlock;
 /// Arrangements that wait for the audio thread, and that it is done with.
 const WAITING: usize = 8;
 const RETIRED: usize = 16;
+/// Longest lag between branches that is looked for, s.
+const ALIGNED_S: f64 = 0.02;
 
 /// Hands blocks over to the audio thread and takes replaced ones back, so that they are dropped
 /// elsewhere.
@@ -94,6 +96,23 @@ impl RigHandover {
         for (branch, settings) in branches.iter().zip(&*self.branches) {
             branch.apply(settings);
         }
+    }
+
+    /// Returns the branches with delays and polarity by which they fit each other, as far as what was
+    /// heard last tells; `None` if they were too soft or too different.
+    #[must_use]
+    pub fn aligned(&self, branches: [BranchState; 2]) -> Option<[BranchState; 2]> {
+        let rate = f64::from(lock(&self.playing).setup?.sample_rate);
+        let lag = lag(&self.branches, (ALIGNED_S * rate) as usize)?;
+        let mut aligned = branches.map(BranchState::valid);
+        aligned[0].delay += (1e3 * lag.samples as f64 / rate) as f32;
+        let least = aligned[0].delay.min(aligned[1].delay);
+        for branch in &mut aligned {
+            branch.delay -= least;
+        }
+        // Polarity is applied at the mix, after what is compared.
+        aligned[1].inverted = aligned[0].inverted != lag.opposite;
+        Some(aligned.map(BranchState::valid))
     }
 
     /// Returns the blocks for an audio thread that starts with this setup. Waits until models are

@@ -2,8 +2,8 @@
 
 use egui::accesskit::Role;
 use egui::{
-    Align2, Button, Checkbox, ComboBox, Grid, Label, Pos2, Rect, Response, RichText, ScrollArea,
-    Sense, Slider, Stroke, StrokeKind, TextEdit, Ui, Vec2, WidgetInfo, pos2, vec2,
+    Align2, Button, Checkbox, ComboBox, DragValue, Grid, Label, Pos2, Rect, Response, RichText,
+    ScrollArea, Sense, Slider, Stroke, StrokeKind, TextEdit, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
 use ondes_engine::effects::{EFFECTS, EffectParameter};
 use ondes_engine::model::Kind;
@@ -81,6 +81,12 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut RigPage, rig: 
     if list.iter().any(|block| block.branch.is_some()) {
         let mut mixed = Outcome::default();
         mix_branches(ui, &mut branches, &mut mixed);
+        let align = ui.small_button("Align").on_hover_text(
+            "Find delay and polarity by which the branches fit each other, while something plays",
+        );
+        if align.clicked() {
+            frame.push(RigCommand::AlignBranches);
+        }
         if mixed.changed {
             frame.push(RigCommand::ChangeBranches(branches));
         }
@@ -480,45 +486,41 @@ fn branch_name(branch: Option<Branch>) -> &'static str {
 
 /// Draws how the branches are mixed.
 fn mix_branches(ui: &mut Ui, branches: &mut [BranchState; 2], outcome: &mut Outcome) {
-    let knob = |name: &'static str, unit: &'static str, range, default| EffectParameter {
-        id: name.into(),
-        name: name.into(),
-        unit: unit.into(),
-        range,
-        default,
-        is_logarithmic: false,
-        options: &[],
-    };
     ui.add_space(GAP);
-    let default = BranchState::default();
-    Grid::new("branches").show(ui, |ui| {
-        for (branch, name) in branches.iter_mut().zip(["Branch A", "Branch B"]) {
-            *branch = branch.valid();
-            ui.label(RichText::new(name).font(theme::small()));
-            ui.push_id(name, |ui| {
+    for (branch, name) in branches.iter_mut().zip(["Branch A", "Branch B"]) {
+        *branch = branch.valid();
+        ui.push_id(name, |ui| {
+            ui.horizontal(|ui| {
+                ui.label(RichText::new(name).font(theme::small()));
+                let values = [
+                    (
+                        "Level",
+                        " dB",
+                        0.1,
+                        branch_state::LEVELS_DB,
+                        &mut branch.level,
+                    ),
+                    ("Pan", "", 0.01, [-1.0, 1.0], &mut branch.pan),
+                    ("Delay", " ms", 0.01, [0.0, MAX_DELAY_MS], &mut branch.delay),
+                ];
+                for (name, unit, speed, [least, largest], value) in values {
+                    let label = ui.label(RichText::new(name).font(theme::small()).weak());
+                    let field = DragValue::new(value)
+                        .range(least..=largest)
+                        .speed(speed)
+                        .max_decimals(2)
+                        .suffix(unit);
+                    let response = ui.add(field).labelled_by(label.id);
+                    let hint = "Drag to the side, or click and type";
+                    outcome.of(&response.on_hover_text(hint));
+                }
                 let invert = ui.add(Checkbox::new(&mut branch.inverted, "Invert"));
                 if invert.on_hover_text("Inverted polarity").changed() {
                     outcome.done();
                 }
             });
-            for (knob, value) in [
-                (
-                    knob("Level", " dB", branch_state::LEVELS_DB, default.level),
-                    &mut branch.level,
-                ),
-                (knob("Pan", "", [-1.0, 1.0], 0.0), &mut branch.pan),
-                (
-                    knob("Delay", " ms", [0.0, MAX_DELAY_MS], 0.0),
-                    &mut branch.delay,
-                ),
-            ] {
-                ui.push_id(name, |ui| {
-                    ui.horizontal(|ui| turn(ui, &knob, value, outcome))
-                });
-            }
-            ui.end_row();
-        }
-    });
+        });
+    }
 }
 
 /// Moves a block past the one before it, or past the model; returns its place.

@@ -9,6 +9,10 @@ use super::InstanceViewModel;
 use super::undo::turn;
 use crate::command::RigCommand;
 
+/// Notice about branches that cannot be aligned.
+const NOT_ALIKE: &str =
+    "the branches are too soft or too different to be aligned: play something, and try again";
+
 impl InstanceViewModel {
     pub(super) fn handle_rig(&mut self, setter: &impl ParameterSetter, command: RigCommand) {
         match command {
@@ -20,6 +24,11 @@ impl InstanceViewModel {
                 self.begin_rig_change();
                 self.instance.set_branches(branches);
             }
+            RigCommand::AlignBranches => self.record_change("Aligned branches", |this| {
+                if !this.instance.align_branches() {
+                    this.own_notice = Some(NOT_ALIKE);
+                }
+            }),
             RigCommand::Finish => self.finish_rig_change("Rig"),
             RigCommand::Add(block) => self.add_block(block),
             RigCommand::GoToScene(scene) => self.go_to_scene(setter, scene),

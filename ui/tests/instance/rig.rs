@@ -329,6 +329,21 @@ fn two_branches_are_mixed_saved_and_undone() {
     let saved = track.save();
     track.handle(HistoryCommand::Undo);
     assert_near(heard(&track), 0.75 * plain);
+    // A branch that is 2 ms behind is waited for.
+    let late = BranchState {
+        delay: 2.0,
+        ..BranchState::default()
+    };
+    track.handle(RigCommand::ChangeBranches([BranchState::default(), late]));
+    track.handle(RigCommand::AlignBranches);
+    assert_eq!(track.shared.branches()[0].delay, 0.0, "nothing was heard");
+    let mut player = track.player();
+    let noise = |n: usize| 0.1 * ((n * n % 1_009) as f32 / 504.5 - 1.0);
+    play(&track, &mut player, noise);
+    track.handle(RigCommand::AlignBranches);
+    let [first, second] = track.shared.branches();
+    assert_near(second.delay - first.delay, 0.0);
+    assert!(!second.inverted);
     track.restore(&saved);
     assert_near(sides(&track)[1], -0.5 * plain);
 }
