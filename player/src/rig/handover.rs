@@ -115,8 +115,8 @@ impl RigHandover {
         Some(aligned.map(BranchState::valid))
     }
 
-    /// Returns the blocks for an audio thread that starts with this setup. Waits until models are
-    /// built.
+    /// Returns the blocks for an audio thread that starts with this setup. Builds the models that have
+    /// been loaded.
     #[must_use]
     pub fn start(&self, setup: Setup) -> Blocks {
         let mut playing = lock(&self.playing);
@@ -126,17 +126,16 @@ impl RigHandover {
         Blocks::new(arrangement, self.branches.clone(), setup)
     }
 
-    /// Returns the delay of all blocks, host samples; 0 before playback starts.
+    /// Returns the delay of all blocks, host samples, as
+    /// [`Blocks::latency_samples`] has it; 0 before playback starts.
     #[must_use]
     pub fn latency_samples(&self) -> usize {
         let playing = lock(&self.playing);
-        let blocks = playing.blocks.iter();
-        blocks
-            .map(|block| match &block.source {
-                Source::Model(model) => model.latency_samples(),
-                Source::Effect(_) | Source::Response(_) => block.latency,
-            })
-            .sum()
+        let of_lane = |lane| {
+            let blocks = playing.blocks.iter().filter(|block| block.lane == lane);
+            blocks.map(PlayingBlock::latency_samples).sum::<usize>()
+        };
+        of_lane(Lane::Whole) + of_lane(Lane::First).max(of_lane(Lane::Second))
     }
 
     /// Returns the peak of a block's output, linear; 0 if it does not play.
@@ -220,7 +219,8 @@ impl Playing {
         let sides = [true, false]
             .into_iter()
             .flat_map(|before| states.iter().filter(move |state| state.before == before));
-        for state in sides.take(MAX_BLOCKS) {
+        let known_kinds = sides.filter(|state| state.kind().is_some());
+        for state in known_kinds.take(MAX_BLOCKS) {
             // A block that is the same in all but its place has moved.
             let same = known.iter().position(|known| {
                 let there = BlockState {
@@ -230,9 +230,6 @@ impl Playing {
                 };
                 there == *state
             });
-            if state.kind().is_none() {
-                continue;
-            }
             let alike = || known.iter().position(|known| known.state.is_same_as(state));
             let mut block = match same.or_else(alike) {
                 Some(place) => known.remove(place),
@@ -320,6 +317,13 @@ impl Split {
 }
 
 impl PlayingBlock {
+    fn latency_samples(&self) -> usize {
+        match &self.source {
+            Source::Model(model) => model.latency_samples(),
+            Source::Effect(_) | Source::Response(_) => self.latency,
+        }
+    }
+
     fn apply(&mut self, state: &BlockState) {
         self.settings.set_on(!state.off);
         self.settings.set_mix(state.mix());
@@ -473,7 +477,10 @@ mod tests {
         let handover = RigHandover::default();
         handover.send(&states[1..3]);
         let mut blocks = handover.start(SETUP);
-        assert_eq!(blocks.latency_samples(), 72);
+        assert_eq!(
+            (blocks.latency_samples(), handover.latency_samples()),
+            (72, 72)
+        );
         let near = |found: f32, expected: f32| assert!((found - expected).abs() < 1e-4, "{found}");
         near(settle(&handover, &mut blocks), 0.1);
         let inverted = BranchState {
