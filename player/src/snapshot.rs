@@ -12,7 +12,7 @@ use crate::cabinet;
 use crate::library::{self, FileReference, FoundModel, MissingFile};
 use crate::parameter_values::ParameterValues;
 use crate::preset::location::PresetLocation;
-use crate::rig::block_state::BlockState;
+use crate::rig::block_state;
 use crate::state::{InstanceState, WindowSettings};
 
 /// Everything that is heard: the values of the parameters, and the model with its macro bindings
@@ -57,7 +57,7 @@ impl SelectionSnapshot {
     /// model.
     pub(crate) fn new(state: InstanceState, known: Option<&FoundModel>) -> Self {
         let mut state = state.sound_only();
-        state.blocks.iter_mut().for_each(BlockState::find);
+        block_state::find_all(&mut state.blocks);
         let known = known.filter(|(model, _)| state.model.matches(model));
         match known.map_or_else(|| state.model.find(), |known| Ok(known.clone())) {
             Ok((model, path)) => {

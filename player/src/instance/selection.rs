@@ -12,7 +12,7 @@ use super::{Inner, InstanceHandle};
 use crate::compare_slots::CompareSlot;
 use crate::library::{FileReference, FoundModel, LoadError, MissingFile};
 use crate::macros::MACRO_COUNT;
-use crate::rig::block_state::BlockState;
+use crate::rig::block_state;
 use crate::snapshot::{SelectionSnapshot, SoundSnapshot};
 use crate::state::{CompareState, InstanceState};
 
@@ -336,7 +336,7 @@ impl InstanceHandle {
         let slots = state.compare.take().unwrap_or_default();
         self.history.clear();
         let found = state.model.find();
-        state.blocks.iter_mut().for_each(BlockState::find);
+        block_state::find_all(&mut state.blocks);
         let other = slots.other.map(|sound| {
             let selection = SelectionSnapshot::new(*sound.selection, found.as_ref().ok());
             SoundSnapshot {

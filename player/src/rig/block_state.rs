@@ -87,6 +87,12 @@ pub enum Content {
     Missing(Arc<str>),
 }
 
+/// Reads the files of all blocks, as [`BlockState::find`] does, and puts those before the model first.
+pub(crate) fn find_all(blocks: &mut [BlockState]) {
+    blocks.iter_mut().for_each(BlockState::find);
+    blocks.sort_by_key(|block| !block.before);
+}
+
 /// The reference to the file says what is in it.
 impl PartialEq for Content {
     fn eq(&self, _: &Self) -> bool {
@@ -388,6 +394,17 @@ mod tests {
         };
         assert!(bare(MODEL).contains("no file"));
         assert!(bare("granulator").contains("does not know"));
+    }
+
+    #[test]
+    fn those_before_the_model_come_first() {
+        let at = |id: &str, before| BlockState {
+            before,
+            ..BlockState::of_effect(effect(id).unwrap())
+        };
+        let mut blocks = [at("delay", false), at("gate", true), at("reverb", false)];
+        find_all(&mut blocks);
+        assert_eq!(blocks.map(|block| block.block), ["gate", "delay", "reverb"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use egui::{UiBuilder, Vec2};
+use egui::{Role, UiBuilder, Vec2};
 use egui_kittest::kittest::Queryable;
 use egui_kittest::{Harness, SnapshotOptions};
 use ondes::io::Callback;
@@ -17,7 +17,9 @@ use ondes_engine::instrument::EventKind;
 use ondes_engine::realtime::histogram::Percentiles;
 use ondes_engine::realtime::{Driven, Health, Setup};
 use ondes_player::parameter::ParameterId;
+use ondes_player::preset::factory::FactoryPreset;
 use ondes_player::product::Product;
+use ondes_player::snapshot::{SelectionSnapshot, SoundSnapshot};
 use ondes_ui::view_model::InstanceViewModel;
 use ondes_ui::view_model::model_list::ModelList;
 use ondes_ui::{
@@ -45,8 +47,9 @@ struct Portrait {
 }
 
 impl Portrait {
-    /// Plays a new instance: an instrument plays a fifth, an effect distorts a low tone.
-    fn new(product: Product, surroundings: Surroundings) -> Self {
+    /// Plays a new instance, or a factory preset: an instrument plays a fifth, an effect distorts a
+    /// low tone.
+    fn new(product: Product, surroundings: Surroundings, preset: Option<&str>) -> Self {
         let mut mixer = Mixer::offline();
         let slot = mixer.add(product).unwrap();
         let mut rack = mixer
@@ -61,8 +64,11 @@ impl Portrait {
             .unwrap();
         let track = mixer.track(slot).unwrap();
         let (instance, parameters) = (track.instance.clone(), track.parameters.clone());
-        let mut model =
-            InstanceViewModel::new(instance.clone(), parameters, ModelList::new(product, None));
+        let mut model = InstanceViewModel::new(
+            instance.clone(),
+            parameters.clone(),
+            ModelList::new(product, None),
+        );
         model.set_surroundings(surroundings);
         // The lists are read on threads of their own.
         while model
@@ -70,6 +76,15 @@ impl Portrait {
             .is_some_and(|again| again < Duration::from_millis(100))
         {
             std::thread::sleep(Duration::from_millis(5));
+        }
+        if let Some(preset) = preset.and_then(FactoryPreset::find) {
+            let sound = preset.preset().unwrap().sound;
+            let sound = SoundSnapshot {
+                values: sound.parameters,
+                selection: SelectionSnapshot::find(*sound.selection).unwrap(),
+            };
+            model.apply_sound(&*parameters, sound);
+            instance.wait_until_loaded(Duration::from_secs(20));
         }
         instance.monitor.set_open(true);
         for key in [57, 64] {
@@ -193,7 +208,10 @@ fn harness<S>(
 }
 
 fn draw_plugin(product: Product, name: &str) {
-    let state = (Portrait::new(product, Surroundings::Host), Window::new());
+    let state = (
+        Portrait::new(product, Surroundings::Host, None),
+        Window::new(),
+    );
     compare(
         harness(SIZE, state, |ui, (portrait, window)| {
             drop(window.show(ui, portrait))
@@ -205,6 +223,19 @@ fn draw_plugin(product: Product, name: &str) {
 #[test]
 fn the_instrument() {
     draw_plugin(Product::Instrument, "plugin");
+}
+
+#[test]
+fn the_rig() {
+    let preset = Some("pushed-stack");
+    let portrait = Portrait::new(Product::Effect, Surroundings::Host, preset);
+    let state = (portrait, Window::new());
+    let mut test = harness(SIZE, state, |ui, (portrait, window)| {
+        drop(window.show(ui, portrait))
+    });
+    test.run_steps(4);
+    test.get_by_role_and_label(Role::Button, "Rig").click();
+    compare(test, "rig");
 }
 
 #[test]
@@ -254,7 +285,7 @@ fn session() -> AppView {
 }
 
 fn draw_app(name: &str, size: [f32; 2], scale: f32) {
-    let portrait = Portrait::new(Product::Effect, Surroundings::App { has_sound: true });
+    let portrait = Portrait::new(Product::Effect, Surroundings::App { has_sound: true }, None);
     let state = (MainWindow::new(), Window::new());
     let test = harness(size, state, move |ui, (window, panels)| {
         let view = Scaled {
