@@ -237,8 +237,17 @@ impl InstanceViewModel {
             .map(|block| instance.block_problem(block))
             .collect();
         (self.notice, self.missing_cabinet) = (instance.notice(), instance.missing_cabinet());
-        (self.health, self.input_analysis) =
-            (instance.session.health(), instance.session.input_analysis());
+        // What is heard is as late as the model and its blocks are.
+        self.health = instance.session.health().map(|health| {
+            let blocks = instance.rig_handover.latency_samples();
+            let rate = f64::from(instance.monitor.rate_hz().max(1.0));
+            Health {
+                latency_samples: health.latency_samples + blocks,
+                latency_ms: health.latency_ms + 1e3 * blocks as f64 / rate,
+                ..health
+            }
+        });
+        self.input_analysis = instance.session.input_analysis();
         self.tuning = instance
             .read_state(|state| state.tuning.clone())
             .map(|files| (files.name(), instance.tuning_problem()));
