@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_kernels::FlushToZero;
 
-use super::branches::{BranchSettings, Lane, Mixer};
+use super::branches::{BranchMixer, BranchSettings, Lane};
 use crate::dsp::delay_line::DelayLine;
 use crate::dsp::level::{db_to_amplitude, peak};
 use crate::dsp::ramp::Ramp;
@@ -337,7 +337,7 @@ pub struct Blocks {
     dry: [Vec<f32>; 2],
     /// How the branches are mixed.
     branches: Arc<[BranchSettings; 2]>,
-    mixer: Mixer,
+    mixer: BranchMixer,
     /// The branches fade out, to be others.
     branches_leave: bool,
     /// `[channel][frame]`: sound of the second branch.
@@ -356,7 +356,7 @@ impl Blocks {
             last: None,
             dry: [block(), block()],
             branches,
-            mixer: Mixer::new(setup.sample_rate),
+            mixer: BranchMixer::new(setup.sample_rate),
             branches_leave: false,
             second: [block(), block()],
         };

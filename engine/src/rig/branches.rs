@@ -190,14 +190,14 @@ impl BranchDelay {
 }
 
 /// Mixes two branches. While it leaves it becomes the first branch alone, without delay.
-pub(super) struct Mixer {
+pub(super) struct BranchMixer {
     delays: [BranchDelay; 2],
     /// `[branch][side]`
     gains: [[Ramp; 2]; 2],
     sample_rate: u32,
 }
 
-impl Mixer {
+impl BranchMixer {
     pub(super) fn new(sample_rate: u32) -> Self {
         let gains = |gain| [Ramp::new(gain, CHANGE_S, sample_rate); 2];
         Self {
@@ -278,7 +278,7 @@ mod tests {
     const RATE: u32 = 48_000;
 
     /// Mixes a sound with itself; returns the left and the right side.
-    fn mix(mixer: &mut Mixer, sound: &[f32]) -> [Vec<f32>; 2] {
+    fn mix(mixer: &mut BranchMixer, sound: &[f32]) -> [Vec<f32>; 2] {
         let mut sides = [sound.to_vec(), sound.to_vec()];
         let [left, right] = &mut sides;
         mixer.mix(&Default::default(), [left, right], [sound, sound]);
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn levels_places_and_polarity_of_the_branches() {
         let settings = [BranchSettings::default(), BranchSettings::default()];
-        let mut mixer = Mixer::new(RATE);
+        let mut mixer = BranchMixer::new(RATE);
         let sound = sine(220.0, -10.0, 0.1);
         assert_eq!(mix(&mut mixer, &sound), [sound.clone(), sound.clone()]);
         mixer.set(Some((&settings, [0, 0])));
@@ -316,7 +316,7 @@ mod tests {
         let settings = [BranchSettings::default(), BranchSettings::default()];
         settings[0].set(0.0, 0.0, false, 0.0);
         settings[1].set(-200.0, 0.0, false, 0.0);
-        let mut mixer = Mixer::new(RATE);
+        let mut mixer = BranchMixer::new(RATE);
         mixer.set(Some((&settings, [0, 72])));
         mixer.reset();
         let mut impulse = vec![0.0; 300];
@@ -345,7 +345,7 @@ mod tests {
             .collect();
         let found = |lag_samples: isize, sign: f32, level: f32| {
             let settings = [BranchSettings::default(), BranchSettings::default()];
-            let mut mixer = Mixer::new(RATE);
+            let mut mixer = BranchMixer::new(RATE);
             let shifted = |n: usize| {
                 let place = n as isize - lag_samples;
                 let sample = usize::try_from(place)

@@ -215,7 +215,7 @@ impl Playing {
     fn adopt(&mut self, states: &[BlockState]) -> Vec<u64> {
         let mut known = std::mem::take(&mut self.blocks);
         let mut new = Vec::new();
-        let mut split = Split::default();
+        let mut section = BranchSection::default();
         let sides = [true, false]
             .into_iter()
             .flat_map(|before| states.iter().filter(move |state| state.before == before));
@@ -254,7 +254,7 @@ impl Playing {
                 }
             };
             block.apply(state);
-            block.lane = split.lane(state);
+            block.lane = section.lane(state);
             self.blocks.push(block);
         }
         new
@@ -296,13 +296,13 @@ impl Playing {
 
 /// The only split of a rig.
 #[derive(Default)]
-struct Split {
+struct BranchSection {
     /// Side of the split, once there was one.
     before: Option<bool>,
     is_over: bool,
 }
 
-impl Split {
+impl BranchSection {
     /// Returns the way of the next block: in a branch only between the split and its mix.
     fn lane(&mut self, state: &BlockState) -> Lane {
         let lane = state.lane();
