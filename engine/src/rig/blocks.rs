@@ -215,8 +215,16 @@ impl Block {
         }
         let [left, right] = sound;
         let [dry_left, dry_right] = dry;
-        dry_left.copy_from_slice(left);
-        dry_right.copy_from_slice(right);
+        let ramps = [&self.wet, &self.dry, &self.late].map(Ramp::settled);
+        let steady = match ramps {
+            [Some(wet), Some(dry), Some(1.0)] if self.waits == 0 && !silent => Some((wet, dry)),
+            _ => None,
+        };
+        let needs_dry = latency > 0 || steady.is_none_or(|(_, dry)| dry != 0.0);
+        if needs_dry {
+            dry_left.copy_from_slice(left);
+            dry_right.copy_from_slice(right);
+        }
         if !silent {
             if self.into.settled() != Some(1.0) {
                 for (left, right) in left.iter_mut().zip(&mut *right) {
@@ -231,6 +239,25 @@ impl Block {
             }
         }
         let channels = [(left, dry_left), (right, dry_right)];
+        if let Some((wet_gain, dry_gain)) = steady {
+            // Most of the time nothing changes; the same samples as below come out.
+            for ((wet, dry), delay) in channels.into_iter().zip(&mut self.delays) {
+                if latency > 0 {
+                    for dry in &mut *dry {
+                        delay.push(*dry);
+                        *dry = delay.at(latency);
+                    }
+                }
+                if dry_gain != 0.0 {
+                    for (wet, dry) in wet.iter_mut().zip(dry) {
+                        *wet = wet_gain * *wet + dry_gain * *dry;
+                    }
+                } else if wet_gain != 1.0 {
+                    wet.iter_mut().for_each(|wet| *wet *= wet_gain);
+                }
+            }
+            return;
+        }
         let ramps = (self.wet, self.dry, self.late, self.waits);
         for ((wet, dry), delay) in channels.into_iter().zip(&mut self.delays) {
             (self.wet, self.dry, self.late, self.waits) = ramps;
