@@ -104,7 +104,9 @@ pub struct EffectParameter {
 }
 
 impl EffectParameter {
-    pub(crate) const fn new(
+    /// Creates a parameter; equal differences are equal distances on its knob.
+    #[must_use]
+    pub const fn new(
         id: &'static str,
         name: &'static str,
         unit: &'static str,
@@ -122,8 +124,9 @@ impl EffectParameter {
         }
     }
 
-    /// A parameter of several names; the first is the default.
-    pub(crate) const fn choice(
+    /// Creates a parameter of several names; the first is the default.
+    #[must_use]
+    pub const fn choice(
         id: &'static str,
         name: &'static str,
         options: &'static [&'static str],

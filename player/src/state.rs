@@ -61,7 +61,7 @@ pub struct InstanceState {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub blocks: Vec<BlockState>,
-    /// How the two branches of the blocks are mixed.
+    /// Settings of the two branches of the blocks.
     #[serde(
         deserialize_with = "executor::value_or_default",
         skip_serializing_if = "branch_state::are_default"

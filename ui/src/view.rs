@@ -134,7 +134,7 @@ pub struct RigView<'a> {
     pub problems: &'a [Option<String>],
     /// `[block]`: peak of its output, linear.
     pub peaks: &'a [f32],
-    /// How the two branches are mixed.
+    /// Settings of the two branches.
     pub branches: [BranchState; 2],
     /// Scenes of their settings.
     pub scenes: &'a Scenes,

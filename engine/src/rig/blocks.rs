@@ -17,7 +17,7 @@ use crate::dsp::ramp::Ramp;
 use crate::effects::{CHANGE_S, Effect};
 use crate::realtime::Setup;
 
-/// Fall of a level that is told, dB in a second.
+/// Fall of a block's peak, dB per second.
 const FALL_DB: f32 = -60.0;
 /// Most blocks of an arrangement.
 pub const MAX_BLOCKS: usize = 16;
@@ -362,7 +362,7 @@ pub struct Blocks {
     last: Option<Box<Arrangement>>,
     /// `[channel][frame]`
     dry: [Vec<f32>; 2],
-    /// How the branches are mixed.
+    /// Settings of the branches.
     branches: Arc<[BranchSettings; 2]>,
     mixer: BranchMixer,
     /// The branches fade out, to be others.

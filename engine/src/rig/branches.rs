@@ -34,7 +34,7 @@ pub enum Lane {
     Second,
 }
 
-/// How a branch is mixed, which one thread changes while another one plays it.
+/// Settings of a branch at the mix, which one thread changes while another one plays it.
 #[derive(Debug)]
 pub struct BranchSettings {
     level_db: AtomicCell<f32>,
@@ -99,7 +99,7 @@ impl BranchSettings {
     }
 }
 
-/// How far the second branch is behind the first.
+/// Lag of the second branch behind the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lag {
     /// Samples; negative if it is ahead.

@@ -38,7 +38,7 @@ pub struct BlockState {
     /// The file of a model or an impulse response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<FileReference>,
-    /// What is in the file, once it has been [read](Self::find).
+    /// Content of the file, once it has been [read](Self::find).
     #[serde(skip)]
     pub content: Content,
     /// True if it is between the input and the model, false if it is after it.
@@ -111,7 +111,7 @@ impl fmt::Debug for Content {
     }
 }
 
-/// What a block is.
+/// Kind of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockKind<'a> {
     /// Name.

@@ -18,7 +18,7 @@ pub enum Branch {
     B,
 }
 
-/// How a branch is mixed. All fields are optional in a file.
+/// Settings of a branch at the mix. All fields are optional in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BranchState {

@@ -55,7 +55,7 @@ struct PlayingBlock {
     latency: usize,
 }
 
-/// What a block is made of.
+/// Origin of a block's effect.
 enum Source {
     Effect(&'static EffectKind),
     Model(ModelBlock),
@@ -82,7 +82,8 @@ impl RigHandover {
         let before = playing.places();
         let new = playing.adopt(states);
         if playing.places() != before && playing.setup.is_some() {
-            // If nobody plays, what waits is of no use, and the next one must not rely on it.
+            // A full queue means that nobody plays: the next arrangement replaces those that wait, and
+            // must not rely on them.
             let is_stuck = self.arrival.is_full();
             while is_stuck && self.arrival.pop().is_some() {}
             let next = playing.arrangement(&|number| is_stuck || new.contains(&number));

@@ -35,22 +35,8 @@ pub(super) fn parameters(model: &Model) -> Result<Vec<EffectParameter>, String> 
             "“{name}” is {kind}: it makes sound, and a block processes sound"
         ));
     }
-    let knob = |id: &'static str, name: &'static str, unit: &'static str, range, default| {
-        EffectParameter {
-            id: id.into(),
-            name: name.into(),
-            unit: unit.into(),
-            range,
-            default,
-            is_logarithmic: false,
-            options: &[],
-        }
-    };
-    let choice = |id, name, options: &'static [&'static str]| EffectParameter {
-        options,
-        ..knob(id, name, "", [0.0, (options.len() - 1) as f32], 0.0)
-    };
-    let mut all = vec![knob(GAIN, "Input", " dB", [-24.0, 24.0], 0.0)];
+    let gain = EffectParameter::new(GAIN, "Input", " dB", [-24.0, 24.0], 0.0);
+    let mut all = vec![gain];
     all.extend(controls(header).into_iter().map(|control| EffectParameter {
         name: label(&control.name).into(),
         id: control.name.into(),
@@ -63,13 +49,17 @@ pub(super) fn parameters(model: &Model) -> Result<Vec<EffectParameter>, String> 
         is_logarithmic: control.curve == Curve::Logarithmic,
         options: &[],
     }));
-    all.push(choice(CHANNELS, "Channels", &["Stereo", "Mono"]));
+    all.push(EffectParameter::choice(
+        CHANNELS,
+        "Channels",
+        &["Stereo", "Mono"],
+    ));
     if header.kind == Kind::Effect {
         let names = &["Automatic", "1×", "2×", "4×", "8×"];
-        all.push(choice(OVERSAMPLING, "Oversampling", names));
+        all.push(EffectParameter::choice(OVERSAMPLING, "Oversampling", names));
     }
     if header.sizes().len() > 1 {
-        all.push(knob(SIZE, "Size", "", [0.0, 1.0], 1.0));
+        all.push(EffectParameter::new(SIZE, "Size", "", [0.0, 1.0], 1.0));
     }
     Ok(all)
 }

@@ -33,7 +33,7 @@ pub struct Scene {
     /// Settings of the blocks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<BlockState>,
-    /// How the two branches are mixed, if it sets that.
+    /// Settings of the two branches; `None` leaves them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branches: Option<[BranchState; 2]>,
 }

@@ -81,7 +81,7 @@ channels; --input takes the place of the audio device. All tracks are aligned. -
 #[derive(Args)]
 #[command(after_help = help::with_bundled(EXAMPLES))]
 pub struct RenderArguments {
-    /// What to render: NAME.ondes, a bundled model by its name, a capture of another program, a
+    /// Model, preset or session: NAME.ondes, a bundled model by its name, a capture of another program, a
     /// TorchScript model (.ts, .nm; its code is executed), NAME.ondes-preset, or NAME.ondes-session
     #[arg(value_name = "MODEL|PRESET|SESSION")]
     pub model: PathBuf,

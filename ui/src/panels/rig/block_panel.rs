@@ -169,25 +169,10 @@ fn knobs(ui: &mut Ui, state: &mut BlockState, outcome: &mut Outcome) {
             }
             end_cell(ui);
         }
-        let share = EffectParameter {
-            id: "mix".into(),
-            name: "Mix".into(),
-            unit: "".into(),
-            range: [0.0, 1.0],
-            default: kind.mix,
-            is_logarithmic: false,
-            options: &[],
-        };
+        let share = EffectParameter::new("mix", "Mix", "", [0.0, 1.0], kind.mix);
         turn(ui, &share, &mut mix, outcome);
         end_cell(ui);
-        let level = EffectParameter {
-            id: "level".into(),
-            name: "Level".into(),
-            unit: " dB".into(),
-            range: LEVELS_DB,
-            default: 0.0,
-            ..share
-        };
+        let level = EffectParameter::new("level", "Level", " dB", LEVELS_DB, 0.0);
         turn(ui, &level, &mut level_db, outcome);
         end_cell(ui);
     });
