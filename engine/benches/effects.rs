@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use ondes_engine::effects::{EFFECTS, Effect, effect};
+use ondes_engine::effects::{EFFECTS, Effect, EffectParameter, effect};
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{InputChannels, PipelineOptions};
 use ondes_engine::realtime::{Driver, LoadStatus, PlayableModel, SessionController, Setup};
@@ -94,16 +94,22 @@ fn rig(criterion: &mut Criterion) {
 
     let (session, _controller) = crunch();
     let model: Box<dyn Effect> = Box::new(ModelEffect::new(session, Vec::new(), setup));
-    let effects = effects().map(|kind| ((kind.new)(SAMPLE_RATE), kind.mix, kind.defaults()));
-    let all = std::iter::once((model, 1.0, vec![0.0])).chain(effects);
-    let slots = (1..).zip(all).map(|(number, (effect, mix, values))| {
-        let settings = Arc::new(BlockSettings::new(mix, values));
-        Slot {
-            number,
-            lane: Lane::Whole,
-            block: Some(Box::new(Block::new(effect, settings, SAMPLE_RATE))),
-        }
+    let gain = EffectParameter::new("gain", "Gain", " dB", [-24.0, 24.0], 0.0);
+    let effects = effects().map(|kind| {
+        let effect = (kind.new)(SAMPLE_RATE);
+        (effect, kind.mix, kind.parameters, kind.defaults())
     });
+    let all = std::iter::once((model, 1.0, &[gain][..], vec![0.0])).chain(effects);
+    let slots = (1..)
+        .zip(all)
+        .map(|(number, (effect, mix, parameters, values))| {
+            let settings = Arc::new(BlockSettings::new(mix, parameters, &values));
+            Slot {
+                number,
+                lane: Lane::Whole,
+                block: Some(Box::new(Block::new(effect, settings, SAMPLE_RATE))),
+            }
+        });
     let sides = [vec![], slots.collect()];
     let mut blocks = Blocks::new(Arrangement { sides }, Arc::default(), setup);
     group.bench_function("blocks", |bencher| {

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 
 pub use attacks::{Attack, Attacks};
 pub use card::{Card, Gear, Kind, Levels, Measure, Training};
-pub use control::{Control, Curve};
+pub use control::{Control, Curve, KnobRange};
 pub use error::{ModelError, ModelFileError};
 pub use graph::{Method, Node, Port};
 pub use program::Program;

@@ -345,8 +345,8 @@ impl InstanceHandle {
                 .iter()
                 .zip(parameters.macros)
                 .filter(|(_, position)| *position != MACRO_CENTRE);
-            controls.extend(turned.filter_map(|(range, position)| {
-                Some((range.as_ref()?.id, range.as_ref()?.value(position)))
+            controls.extend(turned.filter_map(|(control, position)| {
+                control.map(|(id, range)| (id, range.value(position)))
             }));
         }
         let (source, oversampling, size) =

@@ -147,15 +147,19 @@ pub fn denormalize(control: &Control, position: f32) -> f32 {
 /// Formats a value with its unit, with up to three significant digits.
 #[must_use]
 pub fn format(control: &Control, value: f32) -> String {
+    format_number(value, &control.unit)
+}
+
+/// Formats a number with a unit, with up to three significant digits.
+#[must_use]
+pub fn format_number(value: f32, unit: &str) -> String {
     let digits = |value: f32| (2 - value.abs().max(1.0).log10() as i32).max(0);
     let scale = 10.0_f32.powi(digits(value));
     // Never a negative zero.
     let rounded = (value * scale).round() / scale + 0.0;
     // Rounding may add a digit before the point.
     let digits = digits(rounded) as usize;
-    format!("{rounded:.digits$} {}", control.unit)
-        .trim_end()
-        .to_owned()
+    format!("{rounded:.digits$} {unit}").trim_end().to_owned()
 }
 
 /// Parses a value; the control's name or label before it and the unit after it are optional. The
@@ -166,7 +170,13 @@ pub fn parse(control: &Control, text: &str) -> Option<f32> {
     let number = [control.name.as_str(), &label(&control.name)]
         .into_iter()
         .find_map(|name| text.strip_prefix(name));
-    let number = number.unwrap_or(text).trim_start();
+    parse_number(number.unwrap_or(text))
+}
+
+/// Parses a number; the unit after it is optional.
+#[must_use]
+pub fn parse_number(text: &str) -> Option<f32> {
+    let number = text.trim();
     let end = number.find(|sign: char| sign.is_whitespace() || sign == '%' || sign.is_alphabetic());
     number[..end.unwrap_or(number.len())]
         .parse()

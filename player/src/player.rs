@@ -110,7 +110,10 @@ impl Player {
         setup: Setup,
         parameters: &PlayerParameters,
     ) -> Self {
-        let blocks = instance.rig_handover.start(setup);
+        let mut blocks = instance.rig_handover.start(setup);
+        blocks.turn(parameters.macros);
+        blocks.set(TEMPO);
+        blocks.reset();
         let latency = session.latency_samples() + blocks.latency_samples();
         instance.monitor.begin(setup.sample_rate);
         instance.clear_playback_failure();
@@ -285,6 +288,7 @@ impl Player {
             .exchange(self.chain.cabinet_slot());
         self.instance.rig_handover.exchange(&mut self.blocks);
         let tempo = self.transport.map_or(TEMPO, |transport| transport.tempo);
+        self.blocks.turn(parameters.macros);
         self.blocks.set(tempo);
         if let Some(tuning) = self.instance.tuning_handover.receive() {
             self.tune(&tuning);
@@ -338,7 +342,7 @@ impl Player {
         // The last command takes precedence: macros over latent knobs, and moved macros over
         // centred ones.
         for moved in [false, true] {
-            for ((range, before), position) in self
+            for ((turned, before), position) in self
                 .mapping
                 .macros
                 .into_iter()
@@ -346,18 +350,12 @@ impl Player {
                 .zip(parameters.macros)
             {
                 let is_due = (position != MACRO_CENTRE) == moved && (position != before || all);
-                if let Some(range) = range.filter(|_| is_due) {
+                if let Some((id, range)) = turned.filter(|_| is_due) {
                     let value = range.value(position);
-                    if range.id == RELEASE_CONTROL {
+                    if id == RELEASE_CONTROL {
                         self.tail.set_release(value);
                     }
-                    self.push_command(
-                        0,
-                        Action::Control {
-                            id: range.id,
-                            value,
-                        },
-                    );
+                    self.push_command(0, Action::Control { id, value });
                 }
             }
         }
@@ -365,20 +363,26 @@ impl Player {
 
     /// Sets the host's transport at the block's first sample. Ignored if playback simply continues.
     pub fn set_transport(&mut self, transport: Transport) {
-        let goes_on = self.transport.is_some_and(|before| {
-            let seconds = self.since_transport as f64 / f64::from(self.sample_rate);
-            let moved = if before.playing {
-                seconds * f64::from(before.tempo) / 60.0
-            } else {
-                0.0
-            };
-            (transport.tempo, transport.playing) == (before.tempo, before.playing)
-                && (transport.position - before.position - moved).abs() < SONG_TOLERANCE_BEATS
+        let goes_on = self.song().is_some_and(|expected| {
+            (transport.tempo, transport.playing) == (expected.tempo, expected.playing)
+                && (transport.position - expected.position).abs() < SONG_TOLERANCE_BEATS
         });
         if !goes_on {
             self.push_command(0, Action::Transport(transport));
             (self.transport, self.since_transport) = (Some(transport), 0);
         }
+    }
+
+    /// Returns the song at the block's first sample, if the host tells of one.
+    fn song(&self) -> Option<Transport> {
+        let song = self.transport?;
+        let seconds = self.since_transport as f64 / f64::from(self.sample_rate);
+        let beats = seconds * f64::from(song.tempo) / 60.0;
+        let moved = if song.playing { beats } else { 0.0 };
+        Some(Transport {
+            position: song.position + moved,
+            ..song
+        })
     }
 
     /// Handles an event at a sample of the block; events must be in order.
@@ -429,6 +433,9 @@ impl Player {
             .min()
             .unwrap_or(0)
             .min(self.wet[0].len());
+        if let Some(song) = self.song() {
+            self.blocks.follow(&song);
+        }
         let [left, right] = &mut self.input;
         let (left, right) = (&mut left[..frames], &mut right[..frames]);
         match self.channels {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use egui::ThemePreference;
 use ondes_engine::dsp::resample::Resampling;
+use ondes_engine::effects::Activity;
 use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::program::{ProgramOptions, Setting};
 use ondes_engine::model::{Card, Control, Kind};
@@ -134,6 +135,8 @@ pub struct RigView<'a> {
     pub problems: &'a [Option<String>],
     /// `[block]`: peak of its output, linear.
     pub peaks: &'a [f32],
+    /// `[block]`: what its effect is doing, if it tells.
+    pub activities: &'a [Option<Activity>],
     /// Settings of the two branches.
     pub branches: [BranchState; 2],
     /// Scenes of their settings.
@@ -389,10 +392,12 @@ pub struct Knob {
 /// A knob that can be bound to a control of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MacroKnob {
-    /// The knob, labelled with the name of its control.
+    /// The knob, labelled with the name of what it turns.
     pub knob: Knob,
     /// Index into [`ModelView::controls`]; `None` if it is not bound.
     pub control: Option<usize>,
+    /// It turns that, or settings of blocks.
+    pub turns: bool,
 }
 
 /// A latent of a codec and its knobs.

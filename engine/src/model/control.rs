@@ -85,6 +85,17 @@ impl Control {
         finite && ordered && fits
     }
 
+    /// Returns the range of a knob that turns the control, with its default in the middle.
+    #[must_use]
+    pub fn knob_range(&self) -> KnobRange {
+        KnobRange {
+            min: self.min,
+            centre: self.default,
+            max: self.max,
+            curve: self.curve,
+        }
+    }
+
     /// Clamps a value to the range, and rounds it if the control has steps; NaN becomes the
     /// default.
     #[must_use]
@@ -99,5 +110,130 @@ impl Control {
         } else {
             value
         }
+    }
+}
+
+/// Range of a knob that has a value of its own in the middle; either half covers the way to one end,
+/// so that a knob that is centred changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnobRange {
+    /// Smallest value.
+    pub min: f32,
+    /// Value in the middle, at [`CENTRE`](Self::CENTRE); in range.
+    pub centre: f32,
+    /// Largest value.
+    pub max: f32,
+    /// Mapping from the position of a knob.
+    pub curve: Curve,
+}
+
+impl KnobRange {
+    /// Position of the middle.
+    pub const CENTRE: f32 = 0.5;
+
+    /// Returns the same range with another value in the middle, the nearest in range.
+    #[must_use]
+    pub fn centred_at(self, value: f32) -> Self {
+        Self {
+            centre: value.clamp(self.min, self.max),
+            ..self
+        }
+    }
+
+    /// Returns the value at a position, 0 … 1; in the middle for NaN and infinities. Steps are not
+    /// rounded.
+    #[must_use]
+    pub fn value(&self, position: f32) -> f32 {
+        let position = if position.is_finite() {
+            position.clamp(0.0, 1.0)
+        } else {
+            Self::CENTRE
+        };
+        let (from, to, part) = if position < Self::CENTRE {
+            (self.min, self.centre, position / Self::CENTRE)
+        } else {
+            (
+                self.centre,
+                self.max,
+                (position - Self::CENTRE) / (1.0 - Self::CENTRE),
+            )
+        };
+        // Both ends are met exactly.
+        match (part, self.curve) {
+            (0.0, _) => from,
+            (1.0, _) => to,
+            (_, Curve::Linear | Curve::Steps) => from + part * (to - from),
+            (_, Curve::Logarithmic) => from * (to / from).powf(part),
+        }
+    }
+
+    /// Returns the position for a value; the nearest end if it is out of range.
+    #[must_use]
+    pub fn position(&self, value: f32) -> f32 {
+        let (from, to, start) = if value < self.centre {
+            (self.min, self.centre, 0.0)
+        } else {
+            (self.centre, self.max, Self::CENTRE)
+        };
+        let part = match self.curve {
+            _ if from == to => 0.0,
+            Curve::Linear | Curve::Steps => (value - from) / (to - from),
+            Curve::Logarithmic => (value.max(f32::MIN_POSITIVE) / from).ln() / (to / from).ln(),
+        };
+        let part = if part.is_finite() {
+            part.clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
+        start + Self::CENTRE * part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(min: f32, centre: f32, max: f32, curve: Curve) -> KnobRange {
+        KnobRange {
+            min,
+            centre,
+            max,
+            curve,
+        }
+    }
+
+    #[test]
+    fn goes_from_end_to_end_through_the_middle() {
+        for range in [
+            range(0.5, 90.0, 5000.0, Curve::Logarithmic),
+            range(-24.0, 0.0, 24.0, Curve::Linear),
+        ] {
+            let at = [0.0, KnobRange::CENTRE, 1.0].map(|position| range.value(position));
+            assert_eq!(at, [range.min, range.centre, range.max]);
+            for step in 0..=20 {
+                let position = step as f32 / 20.0;
+                assert!(
+                    (range.position(range.value(position)) - position).abs() < 1e-4,
+                    "{range:?} {position}"
+                );
+            }
+            assert_eq!(range.value(f32::NAN), range.centre);
+            assert_eq!((range.position(-1e9), range.position(1e9)), (0.0, 1.0));
+        }
+    }
+
+    #[test]
+    fn it_rests_where_another_knob_stands() {
+        let range = range(-4.0, 1.0, 4.0, Curve::Linear).centred_at(-2.0);
+        let at = [0.0, 0.5, 0.75, 1.0].map(|position| range.value(position));
+        assert_eq!(at, [-4.0, -2.0, 1.0, 4.0]);
+        assert_eq!(range.centred_at(9.0).value(KnobRange::CENTRE), 4.0);
+    }
+
+    #[test]
+    fn a_middle_at_an_end_stays_there() {
+        let range = range(0.0, 0.0, 200.0, Curve::Linear);
+        let at = [0.0, 0.3, 0.5, 0.75].map(|position| range.value(position));
+        assert_eq!(at, [0.0, 0.0, 0.0, 100.0]);
     }
 }

@@ -5,7 +5,7 @@
 //! fades in at its new place, while all others play on.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_kernels::FlushToZero;
@@ -14,13 +14,23 @@ use super::branches::{BranchMixer, BranchSettings, Lane};
 use crate::dsp::delay_line::DelayLine;
 use crate::dsp::level::{db_to_amplitude, peak};
 use crate::dsp::ramp::Ramp;
-use crate::effects::{CHANGE_S, Effect};
+use crate::effects::{Activity, CHANGE_S, Effect, EffectParameter};
+use crate::model::{Curve, KnobRange};
+use crate::pipeline::{ENDLESS, Transport};
 use crate::realtime::Setup;
 
 /// Fall of a block's peak, dB per second.
 const FALL_DB: f32 = -60.0;
 /// Most blocks of an arrangement.
 pub const MAX_BLOCKS: usize = 16;
+/// Number of macros: knobs of the host that can turn settings of blocks.
+pub const MACROS: usize = 8;
+/// Range of the level of a block, dB.
+pub const LEVELS_DB: [f32; 2] = [-24.0, 24.0];
+/// Number of a macro that there is not.
+const NO_MACRO: u8 = u8::MAX;
+/// State of an effect that shows none.
+const NO_STATE: u8 = u8::MAX;
 
 /// Place of a block relative to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,28 +41,97 @@ pub enum Side {
     After,
 }
 
+/// A setting of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// 1 if the block is on, 0 if the sound passes it unchanged.
+    On,
+    /// Share of the effect beside the dry sound, 0 to 1.
+    Mix,
+    /// Level of both, dB, within [`LEVELS_DB`].
+    Level,
+    /// A parameter, by its place among those of the kind.
+    Value(usize),
+}
+
+/// Value of a setting, and what turns it.
+#[derive(Debug)]
+struct TurnedValue {
+    value: AtomicCell<f32>,
+    /// Number of the macro that turns it, or [`NO_MACRO`].
+    by: AtomicU8,
+    range: KnobRange,
+}
+
+impl TurnedValue {
+    fn new(value: f32, range: KnobRange) -> Self {
+        Self {
+            value: AtomicCell::new(value),
+            by: AtomicU8::new(NO_MACRO),
+            range,
+        }
+    }
+
+    /// Returns the value with these positions of the macros; a macro in the middle changes nothing.
+    fn played(&self, macros: &[f32; MACROS]) -> f32 {
+        let own = self.value.load();
+        let Some(position) = macros.get(usize::from(self.by.load(Relaxed))) else {
+            return own;
+        };
+        let value = self.range.centred_at(own).value(*position);
+        match self.range.curve {
+            Curve::Steps => value.round(),
+            Curve::Linear | Curve::Logarithmic => value,
+        }
+    }
+}
+
 /// Settings of a block, which one thread changes while another one plays it.
 #[derive(Debug)]
 pub struct BlockSettings {
-    /// False if the sound passes the block unchanged.
-    on: AtomicBool,
-    mix: AtomicCell<f32>,
-    level_db: AtomicCell<f32>,
-    values: Box<[AtomicCell<f32>]>,
+    on: TurnedValue,
+    mix: TurnedValue,
+    level_db: TurnedValue,
+    values: Box<[TurnedValue]>,
     /// Level of the block's output, which the thread that plays it tells.
     heard: AtomicCell<f32>,
+    /// What its effect is doing, likewise; the state is [`NO_STATE`] if that is not shown.
+    state: AtomicU8,
+    position: AtomicCell<f32>,
 }
 
 impl BlockSettings {
     /// Creates the settings of a block that is on, with a mix and the values of its parameters.
     #[must_use]
-    pub fn new(mix: f32, values: impl IntoIterator<Item = f32>) -> Self {
+    pub fn new(mix: f32, parameters: &[EffectParameter], values: &[f32]) -> Self {
+        let range = |min, max, curve| KnobRange {
+            min,
+            centre: min,
+            max,
+            curve,
+        };
+        let values = parameters
+            .iter()
+            .zip(values)
+            .map(|(parameter, value)| TurnedValue::new(*value, parameter.knob_range()));
+        let [quietest, loudest] = LEVELS_DB;
         Self {
-            on: AtomicBool::new(true),
-            mix: AtomicCell::new(mix),
-            level_db: AtomicCell::new(0.0),
-            values: values.into_iter().map(AtomicCell::new).collect(),
+            on: TurnedValue::new(1.0, range(0.0, 1.0, Curve::Steps)),
+            mix: TurnedValue::new(mix, range(0.0, 1.0, Curve::Linear)),
+            level_db: TurnedValue::new(0.0, range(quietest, loudest, Curve::Linear)),
+            values: values.collect(),
             heard: AtomicCell::new(0.0),
+            state: AtomicU8::new(NO_STATE),
+            position: AtomicCell::new(0.0),
+        }
+    }
+
+    fn turned(&self, setting: Setting) -> Option<&TurnedValue> {
+        match setting {
+            Setting::On => Some(&self.on),
+            Setting::Mix => Some(&self.mix),
+            Setting::Level => Some(&self.level_db),
+            Setting::Value(place) => self.values.get(place),
         }
     }
 
@@ -62,24 +141,29 @@ impl BlockSettings {
         self.heard.load()
     }
 
-    /// Turns the block on, or off: it then passes its input.
-    pub fn set_on(&self, on: bool) {
-        self.on.store(on, Relaxed);
+    /// Returns what the effect is doing, if it tells.
+    #[must_use]
+    pub fn activity(&self) -> Option<Activity> {
+        let state = Some(self.state.load(Relaxed)).filter(|state| *state != NO_STATE)?;
+        let position = self.position.load();
+        Some(Activity { state, position })
     }
 
-    /// Sets the share of the effect beside the dry sound, 0 to 1.
-    pub fn set_mix(&self, mix: f32) {
-        self.mix.store(mix);
+    /// Sets a setting, which is in range. A setting that the block has not is ignored.
+    pub fn set(&self, setting: Setting, value: f32) {
+        if let Some(turned) = self.turned(setting) {
+            turned.value.store(value);
+        }
     }
 
-    /// Sets the level of both, dB.
-    pub fn set_level_db(&self, level_db: f32) {
-        self.level_db.store(level_db);
-    }
-
-    /// Sets a parameter, which is in range, by its place among those of the kind.
-    pub fn set_value(&self, parameter: usize, value: f32) {
-        self.values[parameter].store(value);
+    /// Lets a macro turn a setting, by its number from 0, or none. In the middle it leaves the value
+    /// that is set; either half covers the way to one end of the range.
+    pub fn turn_by(&self, setting: Setting, number: Option<usize>) {
+        let known = number.filter(|number| *number < MACROS);
+        if let Some(turned) = self.turned(setting) {
+            let by = known.map_or(NO_MACRO, |number| number as u8);
+            turned.by.store(by, Relaxed);
+        }
     }
 }
 
@@ -118,7 +202,11 @@ impl Block {
         let delay = DelayLine::new(latency);
         let ramp = |value| Ramp::new(value, CHANGE_S, sample_rate);
         Self {
-            values: settings.values.iter().map(AtomicCell::load).collect(),
+            values: settings
+                .values
+                .iter()
+                .map(|value| value.value.load())
+                .collect(),
             tempo: f32::NAN,
             settings,
             effect,
@@ -143,20 +231,20 @@ impl Block {
     }
 
     /// Takes the settings over.
-    fn set(&mut self, tempo: f32) {
+    fn set(&mut self, tempo: f32, macros: &[f32; MACROS]) {
         let mut is_new = tempo.to_bits() != self.tempo.to_bits();
         self.tempo = tempo;
         for (value, shared) in self.values.iter_mut().zip(&self.settings.values) {
-            let shared = shared.load();
+            let shared = shared.played(macros);
             is_new |= shared.to_bits() != value.to_bits();
             *value = shared;
         }
         if is_new {
             self.effect.set(&self.values, tempo);
         }
-        let (on, mix) = (self.settings.on.load(Relaxed), self.settings.mix.load());
-        let level = db_to_amplitude(self.settings.level_db.load());
-        let on = on && !self.leaves;
+        let mix = self.settings.mix.played(macros);
+        let level = db_to_amplitude(self.settings.level_db.played(macros));
+        let on = self.settings.on.played(macros) != 0.0 && !self.leaves;
         if on {
             self.rings = self.effect.tail_samples();
         }
@@ -196,6 +284,10 @@ impl Block {
         let held = self.settings.heard.load() * db_to_amplitude(fallen);
         let peak = peak(left).max(peak(right));
         self.settings.heard.store(held.max(peak));
+        if let Some(activity) = self.effect.activity() {
+            self.settings.position.store(activity.position);
+            self.settings.state.store(activity.state, Relaxed);
+        }
     }
 
     fn play(&mut self, sound: [&mut [f32]; 2], dry: [&mut [f32]; 2]) {
@@ -234,7 +326,7 @@ impl Block {
                 }
             }
             self.effect.process(left, right);
-            if self.into.settled() == Some(0.0) {
+            if self.into.settled() == Some(0.0) && self.effect.tail_samples() != ENDLESS {
                 self.rings = self.rings.saturating_sub(left.len());
             }
         }
@@ -339,17 +431,17 @@ impl Arrangement {
 /// use std::sync::Arc;
 /// use ondes_engine::effects::effect;
 /// use ondes_engine::realtime::Setup;
-/// use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
+/// use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, Setting, Side, Slot};
 /// use ondes_engine::rig::branches::Lane;
 ///
 /// let kind = effect("delay").unwrap();
-/// let settings = Arc::new(BlockSettings::new(kind.mix, kind.defaults()));
+/// let settings = Arc::new(BlockSettings::new(kind.mix, kind.parameters, &kind.defaults()));
 /// let block = Box::new(Block::new((kind.new)(48_000), settings.clone(), 48_000));
 /// let slot = Slot { number: 1, lane: Lane::Whole, block: Some(block) };
 /// let setup = Setup { sample_rate: 48_000, max_block: 64 };
 /// let arrangement = Arrangement { sides: [vec![], vec![slot]] };
 /// let mut blocks = Blocks::new(arrangement, Arc::default(), setup);
-/// settings.set_mix(0.5);
+/// settings.set(Setting::Mix, 0.5);
 /// let (mut left, mut right) = ([0.1; 64], [0.1; 64]);
 /// blocks.set(120.0);
 /// blocks.process(Side::After, &mut left, &mut right);
@@ -369,6 +461,8 @@ pub struct Blocks {
     branches_leave: bool,
     /// `[channel][frame]`: sound of the second branch.
     second: [Vec<f32>; 2],
+    /// Positions of the macros, 0 to 1.
+    macros: [f32; MACROS],
 }
 
 impl Blocks {
@@ -386,10 +480,16 @@ impl Blocks {
             mixer: BranchMixer::new(setup.sample_rate),
             branches_leave: false,
             second: [block(), block()],
+            macros: [KnobRange::CENTRE; MACROS],
         };
         blocks.set(120.0);
         blocks.reset();
         blocks
+    }
+
+    /// Sets the positions of the macros, 0 to 1, from the next [`set`](Self::set) on.
+    pub fn turn(&mut self, macros: [f32; MACROS]) {
+        self.macros = macros;
     }
 
     /// Returns whether the next arrangement can be taken.
@@ -456,7 +556,16 @@ impl Blocks {
         let latencies = [Lane::First, Lane::Second].map(|lane| self.now.latencies(lane));
         self.mixer
             .set(is_branched.then_some((&*self.branches, latencies)));
-        self.now.blocks().for_each(|(_, block)| block.set(tempo));
+        let macros = &self.macros;
+        self.now
+            .blocks()
+            .for_each(|(_, block)| block.set(tempo, macros));
+    }
+
+    /// Takes over where the song is at the next sample.
+    pub fn follow(&mut self, song: &Transport) {
+        let blocks = self.now.blocks();
+        blocks.for_each(|(_, block)| block.effect.follow(song));
     }
 
     /// Completes changes of settings, and forgets all sound.
@@ -541,7 +650,9 @@ impl Blocks {
     pub fn tail_samples(&self) -> usize {
         let slots = self.now.sides.iter().flatten();
         let blocks = slots.filter_map(|slot| slot.block.as_ref());
-        blocks.map(|block| block.effect.tail_samples()).sum()
+        blocks.fold(0, |sum: usize, block| {
+            sum.saturating_add(block.effect.tail_samples())
+        })
     }
 }
 
@@ -557,7 +668,11 @@ mod tests {
 
     fn slot(number: u64, id: &str) -> (Slot, Arc<BlockSettings>) {
         let kind = effect(id).unwrap();
-        let settings = Arc::new(BlockSettings::new(kind.mix, kind.defaults()));
+        let settings = Arc::new(BlockSettings::new(
+            kind.mix,
+            kind.parameters,
+            &kind.defaults(),
+        ));
         let block = Some(Box::new(Block::new(
             (kind.new)(RATE),
             settings.clone(),
@@ -631,8 +746,8 @@ mod tests {
     fn what_is_off_changes_no_sample_and_keeps_the_latency() {
         let (limiter, limits) = slot(1, "limiter");
         let (delay, echoes) = slot(2, "delay");
-        limits.set_on(false);
-        echoes.set_on(false);
+        limits.set(Setting::On, 0.0);
+        echoes.set(Setting::On, 0.0);
         let sides = [vec![limiter], vec![delay]];
         let mut blocks = new(Arrangement { sides });
         let sound = sine(220.0, -10.0, 0.1);
@@ -685,7 +800,7 @@ mod tests {
                 }
                 _ => {
                     if let Some((_, settings)) = settings.first() {
-                        settings.set_on(edit % 2 == 0);
+                        settings.set(Setting::On, (edit % 2) as f32);
                     }
                 }
             }
@@ -729,12 +844,12 @@ mod tests {
     #[test]
     fn what_is_turned_off_rings_on_and_then_sleeps() {
         let (slot, settings) = slot(1, "delay");
-        settings.set_mix(0.5);
+        settings.set(Setting::Mix, 0.5);
         let sides = [vec![], vec![slot]];
         let mut blocks = new(Arrangement { sides });
         let sound = sine(220.0, -10.0, 0.25);
         play(&mut blocks, &sound);
-        settings.set_on(false);
+        settings.set(Setting::On, 0.0);
         let silence = vec![0.0; RATE as usize];
         let echoes = play(&mut blocks, &silence);
         // Its echo comes after 0.35 s, and others after it; new sound has none.
@@ -758,9 +873,9 @@ mod tests {
         let sound = sine(220.0, -10.0, 0.5);
         // A gate that is open and a limiter that only delays, at half the level each.
         let (first, quiet) = branched(1, "gate", Lane::First);
-        quiet.set_level_db(-6.0);
+        quiet.set(Setting::Level, -6.0);
         let (second, late) = branched(2, "limiter", Lane::Second);
-        late.set_level_db(-20.0);
+        late.set(Setting::Level, -20.0);
         let (last, _) = slot(3, "tremolo");
         let sides = [vec![], vec![first, second, last]];
         let mut blocks = new(Arrangement { sides });
@@ -787,7 +902,7 @@ mod tests {
     fn blocks_go_to_branches_and_back_without_a_click() {
         let (one, _) = slot(1, "compressor");
         let (two, level) = slot(2, "limiter");
-        level.set_level_db(-6.0);
+        level.set(Setting::Level, -6.0);
         let mut blocks = new(Arrangement {
             sides: [vec![], vec![one, two]],
         });
@@ -834,5 +949,44 @@ mod tests {
             blocks.set(120.0);
         }
         assert!(blocks.take_last().is_some() && blocks.is_empty(Side::Before));
+    }
+
+    #[test]
+    fn macros_turn_what_they_are_bound_to() {
+        let (slot, settings) = slot(1, "limiter");
+        let sides = [vec![], vec![slot]];
+        let mut blocks = new(Arrangement { sides });
+        let sound = sine(220.0, -30.0, 0.5);
+        let level = |blocks: &mut Blocks, position: f32| {
+            blocks.turn([position; MACROS]);
+            peak(&play(blocks, &sound)[12_000..])
+        };
+        let own = level(&mut blocks, 1.0);
+        // Its gain goes from where it stands, in the middle, to 24 dB.
+        settings.set(Setting::Value(0), 6.0);
+        settings.turn_by(Setting::Value(0), Some(3));
+        for (position, expected_db) in [(0.5, 6.0), (0.75, 15.0), (1.0, 24.0), (0.0, 0.0)] {
+            let heard = level(&mut blocks, position) / own;
+            let far = heard / db_to_amplitude(expected_db);
+            assert!((far - 1.0).abs() < 0.02, "{position}: {far}");
+        }
+        settings.turn_by(Setting::Value(0), None);
+        settings.set(Setting::Value(0), 0.0);
+        settings.turn_by(Setting::Level, Some(0));
+        let quiet = level(&mut blocks, 0.0) / own;
+        assert!((quiet / db_to_amplitude(-24.0) - 1.0).abs() < 0.02);
+        // A pedal that is up or down turns the block off and on, whichever it is.
+        settings.turn_by(Setting::Level, None);
+        settings.set(Setting::Value(0), 12.0);
+        settings.turn_by(Setting::On, Some(7));
+        for own_state in [0.0, 1.0] {
+            settings.set(Setting::On, own_state);
+            assert!((level(&mut blocks, 0.0) / own - 1.0).abs() < 0.01);
+            assert!(level(&mut blocks, 1.0) / own > 3.0);
+        }
+        // There is no such macro, and no such setting.
+        settings.turn_by(Setting::On, Some(99));
+        settings.turn_by(Setting::Value(99), Some(0));
+        settings.set(Setting::Value(99), 1.0);
     }
 }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use ondes_engine::model::Control;
+use ondes_engine::model::{Control, KnobRange};
 use ondes_engine::pipeline::ControlId;
 
 use super::{Inner, InstanceHandle};
-use crate::macros::{ControlMapping, MACRO_COUNT, MacroRange};
+use crate::macros::{ControlMapping, MACRO_COUNT};
 use crate::model_controls;
 use crate::parameter::{Parameter, ParameterId};
 use crate::parameter_values::ParameterValue;
+use crate::rig::block_macros::MacroTarget;
 
 impl InstanceHandle {
     /// Sets a latent knob, 0 … 1. It is saved at once and heard from the next block on. A macro
@@ -41,6 +42,16 @@ impl InstanceHandle {
         let position = |(_, control)| model_controls::normalize(control, inner.own_value(control));
         positions.clear();
         positions.extend(inner.controls.latent_knobs().map(position));
+    }
+
+    /// Returns the name of what a macro turns, such as "Attack" or "Delay time".
+    #[must_use]
+    pub fn macro_label(&self, index: usize) -> Option<String> {
+        let inner = self.inner();
+        Some(match inner.turned(ParameterId(index as u32))? {
+            Turned::Control(control) => model_controls::label(&control.name),
+            Turned::Block(target) => target.parameter.name.into_owned(),
+        })
     }
 
     /// Returns the name of the control that a macro is bound to.
@@ -83,17 +94,16 @@ impl InstanceHandle {
             ));
         }
         let parameter = Parameter::get(id)?;
-        let Some(control) = inner.bound_control(id) else {
-            return Some(format!(
-                "{}{}",
-                parameter.format(parameter.denormalize(position)),
-                parameter.unit
-            ));
-        };
-        Some(model_controls::format(
-            control,
-            inner.macro_range(control).value(position),
-        ))
+        Some(match inner.turned(id) {
+            Some(Turned::Control(control)) => {
+                model_controls::format(control, inner.macro_range(control).value(position))
+            }
+            Some(Turned::Block(target)) => target.format(position),
+            None => {
+                let value = parameter.format(parameter.denormalize(position));
+                value + parameter.unit
+            }
+        })
     }
 
     /// Returns the position, 0 … 1, for a typed value; the unit and a bound control's name are
@@ -106,17 +116,23 @@ impl InstanceHandle {
                 .map(|value| model_controls::normalize(control, value));
         }
         let parameter = Parameter::get(id)?;
-        let Some(control) = inner.bound_control(id) else {
-            return parameter
+        match inner.turned(id) {
+            Some(Turned::Control(control)) => {
+                let value = model_controls::parse(control, text)?;
+                Some(inner.macro_range(control).position(value))
+            }
+            Some(Turned::Block(target)) => target.parse(text),
+            None => parameter
                 .parse(text)
-                .map(|value| parameter.normalize(value));
-        };
-        Some(
-            inner
-                .macro_range(control)
-                .position(model_controls::parse(control, text)?),
-        )
+                .map(|value| parameter.normalize(value)),
+        }
     }
+}
+
+/// What a macro turns.
+enum Turned<'a> {
+    Control(&'a Control),
+    Block(MacroTarget),
 }
 
 impl Inner {
@@ -133,12 +149,17 @@ impl Inner {
         }
     }
 
-    /// Returns the control that a knob turns, if it is a bound macro.
-    fn bound_control(&self, id: ParameterId) -> Option<&Control> {
-        let index = id.0 as usize;
-        (index < MACRO_COUNT)
-            .then(|| self.macro_control(index))
-            .flatten()
+    /// Returns what a knob turns, if it is a macro that turns something: the control that it is
+    /// bound to, or else the first setting of a block.
+    fn turned(&self, id: ParameterId) -> Option<Turned<'_>> {
+        let index = Some(id.0 as usize).filter(|index| *index < MACRO_COUNT)?;
+        if let Some(control) = self.macro_control(index) {
+            return Some(Turned::Control(control));
+        }
+        let mut blocks = self.state.blocks.iter();
+        blocks
+            .find_map(|block| block.turned_by(index))
+            .map(Turned::Block)
     }
 
     /// Returns the value of a control's own knob, or the default of a control without one.
@@ -154,15 +175,15 @@ impl Inner {
     }
 
     /// Returns the range that a macro covers of a control.
-    fn macro_range(&self, control: &Control) -> MacroRange {
-        MacroRange::new(control).centred_at(self.own_value(control))
+    fn macro_range(&self, control: &Control) -> KnobRange {
+        control.knob_range().centred_at(self.own_value(control))
     }
 
     /// Returns the mapping for the audio thread.
     pub(super) fn control_mapping(&self) -> ControlMapping {
         let macros = std::array::from_fn(|index| {
-            self.macro_control(index)
-                .map(|control| self.macro_range(control))
+            let control = self.macro_control(index)?;
+            Some((ControlId::new(&control.name), self.macro_range(control)))
         });
         let names = self.state.latents.keys().chain(&self.turned_latents);
         let turned: BTreeSet<u32> = names

@@ -5,8 +5,6 @@ use std::sync::Weak;
 use ondes_engine::instrument::{Performance, PlayMode};
 
 use super::InstanceHandle;
-use crate::macros::MACRO_COUNT;
-use crate::model_controls::label;
 use crate::parameter::{MODE, Parameter, ParameterId, VOICES};
 
 /// Largest number of voices of a model.
@@ -39,14 +37,12 @@ impl InstanceHandle {
             .value(id)
     }
 
-    /// Returns the name of a parameter: a bound macro has that of its control, such as "Attack".
+    /// Returns the name of a parameter: a macro that turns something has the name of that, such as "Attack".
     #[must_use]
     pub fn parameter_label(&self, id: ParameterId) -> Option<String> {
         let parameter = Parameter::get(id)?;
-        let control = ((id.0 as usize) < MACRO_COUNT)
-            .then(|| self.macro_control(id.0 as usize))
-            .flatten();
-        Some(control.map_or_else(|| parameter.label.to_owned(), |control| label(&control)))
+        let turned = self.macro_label(id.0 as usize);
+        Some(turned.unwrap_or_else(|| parameter.label.to_owned()))
     }
 
     /// Returns the number of notes that can sound at once with the present parameters, 1 to

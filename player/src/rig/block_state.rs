@@ -10,7 +10,7 @@ use ondes_engine::chain::ImpulseFile;
 use ondes_engine::effects::{EffectKind, EffectParameter, effect};
 use ondes_engine::executor;
 use ondes_engine::model::Model;
-use ondes_engine::rig::blocks::Side;
+use ondes_engine::rig::blocks::{LEVELS_DB, Side};
 use ondes_engine::rig::branches::Lane;
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +20,6 @@ use crate::cabinet;
 use crate::cabinet::bundled::BUNDLED;
 use crate::library::{self, FileReference};
 
-/// Range of the level of a block, dB.
-pub const LEVELS_DB: [f32; 2] = [-24.0, 24.0];
 /// Id of the kind of blocks that are models.
 pub const MODEL: &str = "model";
 /// Id of the kind of blocks that are impulse responses.
@@ -63,6 +61,9 @@ pub struct BlockState {
     /// Values of parameters that are not at their defaults, by id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, f32>,
+    /// Numbers, from 1, of the macros that turn settings, by their [ids](super::block_macros).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub macros: BTreeMap<String, usize>,
 }
 
 #[allow(

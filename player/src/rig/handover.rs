@@ -6,9 +6,11 @@ use crossbeam_queue::ArrayQueue;
 use ondes_engine::Kernels;
 use ondes_engine::chain::ImpulseFile;
 use ondes_engine::dsp::cabinet::Cabinet;
-use ondes_engine::effects::{Effect, EffectKind, effect};
+use ondes_engine::effects::{Activity, Effect, EffectKind, effect};
 use ondes_engine::realtime::{Driver, Setup};
-use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, MAX_BLOCKS, Slot};
+use ondes_engine::rig::blocks::{
+    Arrangement, Block, BlockSettings, Blocks, MAX_BLOCKS, Setting, Slot,
+};
 use ondes_engine::rig::branches::{BranchSettings, Lane, lag};
 use ondes_engine::rig::response_effect::ResponseEffect;
 use ondes_engine::sync::lock;
@@ -147,6 +149,14 @@ impl RigHandover {
         block.map_or(0.0, |block| block.settings.peak())
     }
 
+    /// Returns what the effect of a block is doing, if it tells.
+    #[must_use]
+    pub fn activity(&self, state: &BlockState) -> Option<Activity> {
+        let playing = lock(&self.playing);
+        let block = playing.blocks.iter().find(|block| block.state == *state);
+        block?.settings.activity()
+    }
+
     /// Returns why the model of a block is not heard as it should be, if so; one line.
     #[must_use]
     pub fn problem(&self, state: &BlockState) -> Option<String> {
@@ -249,7 +259,11 @@ impl Playing {
                         source,
                         state: state.clone(),
                         lane: Lane::Whole,
-                        settings: Arc::new(BlockSettings::new(state.mix(), state.all_values())),
+                        settings: Arc::new(BlockSettings::new(
+                            state.mix(),
+                            state.kind().map_or(&[][..], |kind| kind.parameters),
+                            &state.all_values(),
+                        )),
                         latency: 0,
                     }
                 }
@@ -326,12 +340,13 @@ impl PlayingBlock {
     }
 
     fn apply(&mut self, state: &BlockState) {
-        self.settings.set_on(!state.off);
-        self.settings.set_mix(state.mix());
-        self.settings.set_level_db(state.level_db());
-        let values = state.all_values();
-        for (place, value) in values.into_iter().enumerate() {
-            self.settings.set_value(place, value);
+        for (place, value) in state.all_values().into_iter().enumerate() {
+            self.settings.set(Setting::Value(place), value);
+        }
+        for (setting, target) in state.turnable() {
+            self.settings.set(setting, target.value);
+            let number = state.macro_of(&target.parameter.id);
+            self.settings.turn_by(setting, number);
         }
         self.state = state.clone();
     }

@@ -48,6 +48,7 @@ pub(super) fn parameters(model: &Model) -> Result<Vec<EffectParameter>, String> 
         default: control.default,
         is_logarithmic: control.curve == Curve::Logarithmic,
         options: &[],
+        is_trigger: false,
     }));
     all.push(EffectParameter::choice(
         CHANNELS,
@@ -62,6 +63,11 @@ pub(super) fn parameters(model: &Model) -> Result<Vec<EffectParameter>, String> 
         all.push(EffectParameter::new(SIZE, "Size", "", [0.0, 1.0], 1.0));
     }
     Ok(all)
+}
+
+/// Returns whether a model is built anew for another value, so that no macro can turn it.
+pub(super) fn is_built_with(parameter: &EffectParameter) -> bool {
+    [CHANNELS, OVERSAMPLING, SIZE].contains(&&*parameter.id)
 }
 
 /// A model that plays in a block.

@@ -75,7 +75,7 @@ impl PluginWrapper {
         // Where the name does not tell what a macro does, the value does.
         match self
             .instance
-            .macro_control(id.0 as usize)
+            .macro_label(id.0 as usize)
             .filter(|_| !self.notices.names_follow)
         {
             Some(control) => format!("{control} {text}"),

@@ -11,7 +11,6 @@ use ondes_engine::realtime::{
     BlockCommand, Driver, LoadStatus, PlayableModel, Session, SessionController, Setup,
 };
 use ondes_player::library::{BUNDLED, BundledModel};
-use ondes_player::macros::MacroRange;
 use ondes_player::product::Product;
 
 use crate::host::{
@@ -110,7 +109,7 @@ fn automation_at_samples_is_what_the_engine_plays() {
     set_inline(&mut host);
     host.activate(48_000.0, 512);
     let control = BUNDLED[0].model().header().controls[2].clone();
-    let travel = MacroRange::new(&control);
+    let travel = control.knob_range();
     let events = [
         (100, HostEvent::NoteOn(57, 0.9)),
         (9_001, HostEvent::SetParameter("Macro 3", 0.9)),

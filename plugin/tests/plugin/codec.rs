@@ -9,7 +9,6 @@ use ondes_engine::realtime::{
     BlockCommand, Driver, LoadStatus, PlayableModel, SessionController, Setup,
 };
 use ondes_player::library::BUNDLED;
-use ondes_player::macros::MacroRange;
 use ondes_player::model_controls::ModelControls;
 
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, with_selection};
@@ -70,7 +69,7 @@ fn expected(model: &Arc<Model>, input: &[f32]) -> (usize, Vec<f32>) {
             .iter()
             .find(|control| control.name == TARGETS[which])
             .unwrap();
-        let value = MacroRange::new(control).value(position);
+        let value = control.knob_range().value(position);
         BlockCommand {
             offset,
             action: Action::Control {

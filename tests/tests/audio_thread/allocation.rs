@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use ondes_engine::Kernels;
 use ondes_engine::chain::{Chain, ChainSettings, TonePosition};
 use ondes_engine::dsp::cabinet::{Cabinet, Response};
-use ondes_engine::effects::{EFFECTS, Effect, EffectKind};
+use ondes_engine::effects::{EFFECTS, Effect, EffectKind, EffectParameter};
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{ControlId, ControlSource, InputChannels, Pipeline, PipelineOptions};
 use ondes_engine::realtime::{
     Driver, LoadStatus, ModelFactory, PlayableModel, SessionController, Setup,
 };
-use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, Side, Slot};
+use ondes_engine::rig::blocks::{
+    Arrangement, Block, BlockSettings, Blocks, MACROS, Setting, Side, Slot,
+};
 use ondes_engine::rig::branches::Lane;
 use ondes_engine::rig::model_effect::ModelEffect;
 use ondes_engine::rig::response_effect::ResponseEffect;
@@ -250,7 +252,11 @@ fn the_chain_around_an_oversampled_model_does_not_allocate() {
 fn blocks_do_not_allocate_while_they_play_come_and_go() {
     const RATE: u32 = 48_000;
     let new = |number: u64, kind: &EffectKind| {
-        let settings = Arc::new(BlockSettings::new(kind.mix, kind.defaults()));
+        let settings = Arc::new(BlockSettings::new(
+            kind.mix,
+            kind.parameters,
+            &kind.defaults(),
+        ));
         let block = Some(Box::new(Block::new((kind.new)(RATE), settings, RATE)));
         let lane = Lane::Whole;
         Slot {
@@ -285,7 +291,8 @@ fn blocks_do_not_allocate_while_they_play_come_and_go() {
     let gain = ControlId::new("Gain");
     let response = Response::new(vec![vec![1.0, 0.5, 0.25]], RATE).expect("a response");
     let cabinet = Cabinet::new(&response, RATE, Kernels::detect()).expect("it plays");
-    let settings = Arc::new(BlockSettings::new(1.0, [0.0, 5.0]));
+    let parameters = ["gain", "Gain"].map(|id| EffectParameter::new(id, id, "", [0.0, 10.0], 0.0));
+    let settings = Arc::new(BlockSettings::new(1.0, &parameters, &[0.0, 5.0]));
     let files: [Box<dyn Effect>; 2] = [
         Box::new(ModelEffect::new(session, vec![gain], setup)),
         Box::new(ResponseEffect::new(cabinet, 480)),
@@ -330,8 +337,10 @@ fn blocks_do_not_allocate_while_they_play_come_and_go() {
                 blocks.arrange(next);
             }
             // Its gain, and that of the model.
-            settings.set_value(0, (index % 7) as f32);
-            settings.set_value(1, (index % 9) as f32);
+            settings.set(Setting::Value(0), (index % 7) as f32);
+            settings.set(Setting::Value(1), (index % 9) as f32);
+            settings.turn_by(Setting::Value(1), Some(index % 9));
+            blocks.turn([(index % 5) as f32 / 4.0; MACROS]);
             blocks.set(90.0 + index as f32);
             blocks.process(Side::Before, left, right);
             blocks.process(Side::After, left, right);

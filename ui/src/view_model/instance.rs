@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use egui::ThemePreference;
+use ondes_engine::effects::Activity;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputAnalysis};
 use ondes_engine::realtime::{Health, LoadStatus, Quality};
@@ -15,7 +16,6 @@ use ondes_player::instance::InstanceHandle;
 use ondes_player::library::{self, FileReference, MissingFile};
 use ondes_player::macros::MACRO_COUNT;
 use ondes_player::midi_bindings::MidiBinding;
-use ondes_player::model_controls::label;
 use ondes_player::parameter::{
     BEND_RANGE, BLOCK_DC, BYPASS, CABINET, CHANNELS, DRIVER, GATE, GLIDE, INPUT_GAIN,
     INTERFACE_LEVEL, MIX, MODE, MPE, OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS,
@@ -103,6 +103,7 @@ pub struct InstanceViewModel {
     block_problems: Vec<Option<String>>,
     /// `[block]`: peak of its output.
     block_peaks: Vec<f32>,
+    block_activities: Vec<Option<Activity>>,
     branches: [BranchState; 2],
     scenes: Scenes,
     /// Threads that read files of new blocks.
@@ -180,6 +181,7 @@ impl InstanceViewModel {
             blocks: Vec::new(),
             block_problems: Vec::new(),
             block_peaks: Vec::new(),
+            block_activities: Vec::new(),
             branches: Default::default(),
             scenes: Scenes::default(),
             new_blocks: Vec::new(),
@@ -229,6 +231,10 @@ impl InstanceViewModel {
         let peaks = self.blocks.iter();
         self.block_peaks = peaks
             .map(|block| instance.rig_handover.peak(block))
+            .collect();
+        let activities = self.blocks.iter();
+        self.block_activities = activities
+            .map(|block| instance.rig_handover.activity(block))
             .collect();
         self.branches = instance.branches();
         self.scenes = instance.scenes();
@@ -338,13 +344,19 @@ impl InstanceViewModel {
             let control = name
                 .as_ref()
                 .and_then(|name| controls.iter().position(|control| control.name == *name));
-            if let Some(name) = name {
-                knob.name = label(&name);
+            let label = self.instance.macro_label(index);
+            let turns = label.is_some();
+            if let Some(label) = label {
+                knob.name = label;
             }
             if let Some(control) = control {
                 knob.tooltip.clone_from(&controls[control].description);
             }
-            self.macros.push(MacroKnob { knob, control });
+            self.macros.push(MacroKnob {
+                knob,
+                control,
+                turns,
+            });
         }
     }
 
@@ -683,6 +695,7 @@ impl ViewModel for InstanceViewModel {
                 blocks: &self.blocks,
                 problems: &self.block_problems,
                 peaks: &self.block_peaks,
+                activities: &self.block_activities,
                 branches: self.branches,
                 scenes: &self.scenes,
             },
