@@ -24,6 +24,7 @@ mod equalizer;
 mod flanger;
 mod gate;
 mod limiter;
+pub mod looper;
 mod phaser;
 mod pitch_shifter;
 mod reverb;
@@ -35,8 +36,11 @@ mod wah;
 
 use std::borrow::Cow;
 
+use crate::model::{Curve, KnobRange};
+use crate::pipeline::Transport;
+
 /// All effects, in the order in which a window offers them.
-pub static EFFECTS: [&EffectKind; 13] = [
+pub static EFFECTS: [&EffectKind; 14] = [
     &gate::KIND,
     &compressor::KIND,
     &equalizer::KIND,
@@ -50,6 +54,7 @@ pub static EFFECTS: [&EffectKind; 13] = [
     &delay::KIND,
     &reverb::KIND,
     &limiter::KIND,
+    &looper::KIND,
 ];
 
 /// Returns the effect with an id of [`EFFECTS`].
@@ -101,6 +106,8 @@ pub struct EffectParameter {
     pub is_logarithmic: bool,
     /// Names of the values 0, 1, 2 …, if it chooses one of several.
     pub options: &'static [&'static str],
+    /// It is a pedal: something happens whenever its value goes from 0 to 1.
+    pub is_trigger: bool,
 }
 
 impl EffectParameter {
@@ -121,6 +128,7 @@ impl EffectParameter {
             default,
             is_logarithmic: false,
             options: &[],
+            is_trigger: false,
         }
     }
 
@@ -137,9 +145,34 @@ impl EffectParameter {
         parameter
     }
 
+    /// Creates a pedal, which is up.
+    #[must_use]
+    pub const fn trigger(id: &'static str, name: &'static str) -> Self {
+        let mut parameter = Self::choice(id, name, &["Up", "Down"]);
+        parameter.is_trigger = true;
+        parameter
+    }
+
     const fn logarithmic(mut self) -> Self {
         self.is_logarithmic = true;
         self
+    }
+
+    /// Returns the range of a knob that turns it, with its default in the middle.
+    #[must_use]
+    pub fn knob_range(&self) -> KnobRange {
+        let [min, max] = self.range;
+        let curve = match (self.options.is_empty(), self.is_logarithmic) {
+            (false, _) => Curve::Steps,
+            (true, true) => Curve::Logarithmic,
+            (true, false) => Curve::Linear,
+        };
+        KnobRange {
+            min,
+            centre: self.default,
+            max,
+            curve,
+        }
     }
 
     /// Returns the nearest value in range; the default for NaN.
@@ -154,11 +187,24 @@ impl EffectParameter {
     }
 }
 
+/// What an effect is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Activity {
+    /// Number of its state, such as among the [`STATES`](looper::STATES) of a looper.
+    pub state: u8,
+    /// How far it is, 0 to 1.
+    pub position: f32,
+}
+
 /// Effect on two channels. It allocates only when it is made.
 pub trait Effect: Send {
     /// Sets all parameters, which are in range, and the tempo of the song, quarter notes a minute.
     /// Changes are smoothed from the next sample on.
     fn set(&mut self, values: &[f32], tempo: f32);
+
+    /// Takes over where the song of the host is at the next sample. Called with each block, in time
+    /// before its sound.
+    fn follow(&mut self, _song: &Transport) {}
 
     /// Forgets all sound, and completes changes.
     fn reset(&mut self);
@@ -172,8 +218,14 @@ pub trait Effect: Send {
         0
     }
 
-    /// Returns how long it sounds after its input has ended, samples.
+    /// Returns how long it sounds after its input has ended, samples;
+    /// [`ENDLESS`](crate::pipeline::ENDLESS) if it plays by itself.
     fn tail_samples(&self) -> usize;
+
+    /// Returns what it is doing, if a window shows that.
+    fn activity(&self) -> Option<Activity> {
+        None
+    }
 }
 
 /// Duration of changes, s.

@@ -34,6 +34,8 @@ pub(crate) struct LayoutNeeds {
     pub browser: bool,
     /// There is something to play or to follow.
     pub play: bool,
+    /// The stage is shown.
+    pub stage: bool,
     /// Width of the status bar in one row.
     pub status_width: f32,
 }
@@ -53,9 +55,11 @@ pub(crate) struct WindowLayout {
     pub browser: Option<PanelArea>,
     /// The pages; `None` while the browser takes their place.
     pub middle: Option<PanelArea>,
-    pub mixer: PanelArea,
+    pub mixer: Option<PanelArea>,
     pub play: Option<PanelArea>,
     pub status: PanelArea,
+    /// The stage, which takes the place of all others between header and status bar.
+    pub stage: Option<PanelArea>,
     /// The header and the status bar are in one row.
     pub is_header_wide: bool,
     pub is_status_wide: bool,
@@ -92,12 +96,14 @@ impl WindowLayout {
         } else {
             STATUS_IN_TWO_ROWS
         });
-        let play = needs.play.then(|| bottom(PLAY));
+        let play = (needs.play && !needs.stage).then(|| bottom(PLAY));
+        let stage = needs.stage.then_some(rest);
         let is_mixer_tall = rest.height() >= TALL;
         let mixer_width = if is_mixer_tall { MIXER } else { LOW_MIXER };
         let (rest, mixer) =
             rest.split_left_right_at_x((rest.right() - mixer_width).max(rest.left()));
         let (browser, middle) = match (needs.browser, is_wide) {
+            _ if needs.stage => (None, None),
             (false, _) => (None, Some(rest)),
             (true, false) => (Some(rest), None),
             (true, true) => {
@@ -116,9 +122,10 @@ impl WindowLayout {
             message: message.map(|rect| area("message", rect, 14.0, 0.0)),
             browser: browser.map(|rect| area("browser", rect, 10.0, 10.0)),
             middle: middle.map(|rect| area("middle", rect, 12.0, 10.0)),
-            mixer: area("mixer", mixer, 12.0, 10.0),
+            mixer: stage.is_none().then(|| area("mixer", mixer, 12.0, 10.0)),
             play: play.map(|rect| area("play", rect, 12.0, 10.0)),
             status: area("engine", status, 12.0, 0.0),
+            stage: stage.map(|rect| area("stage", rect, 14.0, 12.0)),
             is_header_wide: is_wide,
             is_status_wide,
             is_mixer_tall,
@@ -146,11 +153,11 @@ impl WindowLayout {
             painter.hline(self.all.x_range(), y, line);
         }
         let sides = [
-            self.browser.map(|browser| browser.rect.right()),
-            Some(self.mixer.rect.left()),
+            self.browser.map(|browser| browser.rect.right_top()),
+            self.mixer.map(|mixer| mixer.rect.left_top()),
         ];
-        for x in sides.into_iter().flatten() {
-            painter.vline(x, self.mixer.rect.y_range(), line);
+        for corner in sides.into_iter().flatten() {
+            painter.vline(corner.x, corner.y..=above, line);
         }
     }
 }
@@ -169,7 +176,10 @@ fn least_size(size: Vec2, needs: LayoutNeeds) -> Vec2 {
     } else {
         STATUS_IN_TWO_ROWS
     };
-    let bars = header + status + optional(needs.message, MESSAGE) + optional(needs.play, PLAY);
+    let bars = header
+        + status
+        + optional(needs.message, MESSAGE)
+        + optional(needs.play && !needs.stage, PLAY);
     vec2(LEAST_BODY.x, LEAST_BODY.y + bars)
 }
 
@@ -229,18 +239,26 @@ mod tests {
             (980.0, 600.0),
             (5120.0, 2880.0),
         ] {
-            for choices in 0..8 {
-                let [message, browser, play] = [1, 2, 4].map(|bit| choices & bit != 0);
+            for choices in 0..16 {
+                let [message, browser, play, stage] = [1, 2, 4, 8].map(|bit| choices & bit != 0);
                 let needs = LayoutNeeds {
                     message,
                     browser,
                     play,
+                    stage,
                     status_width: 900.0,
                 };
                 let all = Rect::from_min_size(Pos2::ZERO, vec2(width, height));
                 let layout = WindowLayout::new(all, needs);
-                let optional = [layout.message, layout.browser, layout.middle, layout.play];
-                let areas = [layout.header, layout.mixer, layout.status]
+                let optional = [
+                    layout.message,
+                    layout.browser,
+                    layout.middle,
+                    layout.mixer,
+                    layout.play,
+                    layout.stage,
+                ];
+                let areas = [layout.header, layout.status]
                     .into_iter()
                     .chain(optional.into_iter().flatten());
                 let areas: Vec<Rect> = areas.map(|area| area.rect).collect();

@@ -25,5 +25,6 @@ pub(crate) mod preset_menu;
 pub(crate) mod program_menu;
 pub(crate) mod rig;
 pub(crate) mod scope;
+pub(crate) mod stage;
 pub(crate) mod status_bar;
 pub(crate) mod tuner;

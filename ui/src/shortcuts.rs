@@ -14,6 +14,8 @@ pub(crate) const SCENE_KEYS: [Key; SCENES] = [
     Key::Num7,
     Key::Num8,
 ];
+/// Key of the stage, with Alt.
+pub(crate) const STAGE_KEY: Key = Key::Num0;
 pub(crate) const UNDO: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND, Key::Z);
 pub(crate) const REDO: KeyboardShortcut =
     KeyboardShortcut::new(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::Z);

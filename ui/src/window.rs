@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use egui::{ScrollArea, Ui};
+use egui::{Modifiers, ScrollArea, Ui};
 
 use crate::command::WindowCommand;
 use crate::frame::Frame;
@@ -18,7 +18,8 @@ use crate::panels::preset_menu::PresetMenu;
 use crate::panels::rig::RigPage;
 use crate::panels::status_bar::{self, ProcessingMenu};
 use crate::panels::tuner::{self, Strobe};
-use crate::panels::{consent, file_drop, header, message, play, scope};
+use crate::panels::{consent, file_drop, header, message, play, scope, stage};
+use crate::shortcuts::STAGE_KEY;
 use crate::view::ViewModel;
 use crate::{scale, theme};
 
@@ -47,6 +48,8 @@ pub struct Window {
     strobe: Strobe,
     keyboard: KeyboardInput,
     processing_menu: ProcessingMenu,
+    /// The stage is shown in place of the pages.
+    on_stage: bool,
 }
 
 impl Window {
@@ -75,6 +78,9 @@ impl Window {
         file_drop::show(ui, &mut frame);
         self.keyboard.handle_keys(ui, &mut frame);
         header::handle_keys(ui, &mut frame);
+        if ui.input_mut(|input| input.consume_key(Modifiers::ALT, STAGE_KEY)) {
+            self.on_stage = !self.on_stage;
+        }
 
         // Panels are drawn in reading order, which Tab follows.
         let message = message::current(&frame.view);
@@ -88,6 +94,7 @@ impl Window {
             message: message.is_some(),
             browser: browsing,
             play: play::is_needed(&frame.view),
+            stage: self.on_stage,
             status_width: status_bar::width(frame.view.engine),
         };
         layout::show_all(ui, needs, |ui, areas| {
@@ -124,18 +131,27 @@ impl Window {
                             &mut self.cabinet_menu,
                             &mut self.rig,
                             &mut self.pad,
+                            &mut self.on_stage,
                         );
                         ui.add_space(theme::GAP);
                         scope::show(ui, frame.view.mixer);
                     });
                 });
             }
-            layout::show(ui, areas.mixer, |ui| {
-                meters::show(ui, &mut frame, &mut self.meters, areas.is_mixer_tall)
-            });
+            if let Some(area) = areas.mixer {
+                layout::show(ui, area, |ui| {
+                    meters::show(ui, &mut frame, &mut self.meters, areas.is_mixer_tall)
+                });
+            }
             if let Some(area) = areas.play {
                 layout::show(ui, area, |ui| {
                     play::show(ui, &mut frame, &mut self.keyboard)
+                });
+            }
+            if let Some(area) = areas.stage {
+                let (meters, strobe) = (&mut self.meters, &mut self.strobe);
+                layout::show(ui, area, |ui| {
+                    stage::show(ui, &mut frame, meters, strobe, &mut self.on_stage);
                 });
             }
             layout::show(ui, areas.status, |ui| {

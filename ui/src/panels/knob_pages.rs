@@ -32,16 +32,18 @@ pub(crate) fn show(
     cabinet: &mut CabinetMenu,
     rig_page: &mut RigPage,
     pad: &mut PadState,
+    on_stage: &mut bool,
 ) {
     let view = frame.view;
     let knobs = view.knobs;
     // Captures have neither controls nor notes.
-    let has_controls = view.model.is_none_or(|model| !model.controls.is_empty());
+    let has_controls = view.model.is_none_or(|model| !model.controls.is_empty())
+        || knobs.macros.iter().any(|one| one.turns);
     let pages = [
         (
             Page::Macros,
             "Macros",
-            "Controls of the model",
+            "Controls of the model, and settings of blocks",
             has_controls,
         ),
         (
@@ -89,6 +91,9 @@ pub(crate) fn show(
                 *page = one;
             }
         }
+        let stage = ui.add(Button::selectable(false, "Stage"));
+        let hint = "Scenes, tuner and levels, to be read from afar (Alt+0)";
+        *on_stage |= stage.on_hover_text(hint).clicked();
     });
     match shown {
         Page::Latents => latents::show(ui, frame),
@@ -129,7 +134,7 @@ fn show_tuning(ui: &mut Ui, frame: &mut Frame<'_>, tuning: TuningView<'_>) {
 /// Draws a macro, with the controls that it can be bound to in its menu.
 fn macro_knob(ui: &mut Ui, frame: &mut Frame<'_>, index: usize, one: &MacroKnob) {
     let controls = frame.view.model.map_or(&[][..], |model| model.controls);
-    knob::show(ui, frame, &one.knob, one.control.is_some(), |ui, frame| {
+    knob::show(ui, frame, &one.knob, one.turns, |ui, frame| {
         if !controls.is_empty() {
             ui.separator();
             ui.label(RichText::new("Bind to").font(theme::small()).weak());

@@ -7,7 +7,7 @@ use ondes_player::monitor::MeterLevel;
 use crate::frame::Frame;
 use crate::panels::tuner;
 use crate::theme::{self, GAP, Palette};
-use crate::view::Knob;
+use crate::view::{Knob, MixerView};
 use crate::{format, knob};
 
 /// Range of a meter, dB.
@@ -117,6 +117,14 @@ fn low(ui: &mut Ui, frame: &mut Frame<'_>, mixer: &mut Meters) {
             ui.add_space(GAP);
             knob::show(ui, frame, view.mix, true, |_, _| ());
         });
+    });
+}
+
+/// Draws the meters of input and output beside each other.
+pub(crate) fn both(ui: &mut Ui, view: MixerView<'_>, mixer: &mut Meters, height: f32) {
+    ui.horizontal_top(|ui| {
+        meter(ui, "Input", view.input.levels, &mut mixer.input, height);
+        meter(ui, "Output", view.output.levels, &mut mixer.output, height);
     });
 }
 

@@ -4,7 +4,7 @@ mod block_panel;
 mod tiles;
 
 use egui::{Button, Response, RichText, ScrollArea, TextEdit, Ui};
-use ondes_engine::effects::EFFECTS;
+use ondes_engine::effects::{Activity, EFFECTS, looper};
 use ondes_engine::model::Kind;
 use ondes_engine::rig::blocks::MAX_BLOCKS;
 use ondes_player::cabinet::bundled;
@@ -48,6 +48,17 @@ pub(crate) struct RigPage {
     known: Option<usize>,
 }
 
+/// Returns what a looper does, how far it is, 0 to 1, and whether it records; `None` for all else.
+pub(crate) fn looper_state(
+    block: &BlockState,
+    activity: Option<Activity>,
+) -> Option<(&'static str, f32, bool)> {
+    let activity = activity.filter(|_| block.block == looper::ID)?;
+    let state = *looper::STATES.get(usize::from(activity.state))?;
+    let is_recording = looper::records(activity.state);
+    Some((state, activity.position, is_recording))
+}
+
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut RigPage, rig: RigView<'_>) {
     let mut list = rig.blocks.to_vec();
     let mut outcome = Outcome::default();
@@ -67,7 +78,15 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut RigPage, rig: 
         ui.weak("No blocks: add a pedal, a delay or an impulse response before or after the model");
     } else {
         let problem = rig.problems.get(page.chosen).and_then(Option::as_deref);
-        block_panel::show(ui, &mut list, &mut page.chosen, problem, &mut outcome);
+        let macros = frame.view.knobs.macros;
+        block_panel::show(
+            ui,
+            &mut list,
+            &mut page.chosen,
+            problem,
+            macros,
+            &mut outcome,
+        );
     }
     let mut branches = rig.branches;
     if list.iter().any(|block| block.branch.is_some()) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use egui::ThemePreference;
 use egui_kittest::Harness;
 use ondes_engine::dsp::resample::Resampling;
+use ondes_engine::effects::Activity;
 use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
@@ -89,6 +90,7 @@ pub struct Fake {
     pub blocks: Vec<BlockState>,
     pub problems: Vec<Option<String>>,
     pub peaks: Vec<f32>,
+    pub activities: Vec<Option<Activity>>,
     pub branches: [BranchState; 2],
     pub scenes: Scenes,
     pub tuning: Option<String>,
@@ -263,6 +265,7 @@ impl ViewModel for Fake {
                 blocks: &self.blocks,
                 problems: &self.problems,
                 peaks: &self.peaks,
+                activities: &self.activities,
                 branches: self.branches,
                 scenes: &self.scenes,
             },

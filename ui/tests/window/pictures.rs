@@ -1,17 +1,18 @@
 //! Snapshots of the window. `UPDATE_SNAPSHOTS=1 cargo test -p ondes-ui` regenerates them.
 
-use egui::{Role, ThemePreference};
+use egui::{Key, Modifiers, Role, ThemePreference, vec2};
 use egui_kittest::SnapshotOptions;
 use egui_kittest::kittest::Queryable;
-use ondes_engine::effects::effect;
+use ondes_engine::effects::{Activity, effect};
 use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 use ondes_engine::realtime::LoadStatus;
 use ondes_player::library::MissingFile;
 use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
 use ondes_player::rig::branch_state::Branch;
+use ondes_player::rig::scene::{Scene, Scenes};
 
 use super::consent;
-use super::fake::{Fake, Test, open};
+use super::fake::{Fake, Test, open, open_in};
 use super::hands::choose;
 
 /// Compares with tolerance for another machine's sine, which may differ in the last bit.
@@ -83,6 +84,64 @@ fn blocks_stand_before_and_after_the_model() {
     still(&mut test, "rig");
 }
 
+/// A rig with five scenes, on stage.
+fn on_stage(blocks: Vec<BlockState>, tuner: bool, scale: f32, size: egui::Vec2) -> Test {
+    let names = [
+        "Verse",
+        "Chorus",
+        "Solo of the second song, louder",
+        "",
+        "Outro",
+    ];
+    let scene = |name: &str| {
+        Some(Scene {
+            name: name.into(),
+            ..Scene::default()
+        })
+    };
+    let mut fake = Fake {
+        scenes: Scenes {
+            active: 1,
+            list: names.map(scene).into(),
+        },
+        activities: vec![Some(Activity {
+            state: 4,
+            position: 0.6,
+        })],
+        blocks,
+        scale,
+        ..Fake::amplifying()
+    };
+    fake.tuner.open = tuner;
+    let mut test = open_in(fake, size);
+    test.key_press_modifiers(Modifiers::ALT, Key::Num0);
+    test.run_steps(4);
+    test
+}
+
+#[test]
+fn the_stage_is_read_from_afar() {
+    let looper = BlockState::of_effect(effect("looper").expect("an effect"));
+    let mut test = on_stage(vec![looper], false, 1.0, vec2(980.0, 600.0));
+    still(&mut test, "stage");
+}
+
+#[test]
+fn the_stage_has_a_tuner_in_a_small_window() {
+    still(
+        &mut on_stage(vec![], true, 1.0, vec2(800.0, 500.0)),
+        "stage_small",
+    );
+}
+
+#[test]
+fn the_stage_fills_a_large_window() {
+    still(
+        &mut on_stage(vec![], true, 0.75, vec2(1600.0, 1000.0)),
+        "stage_large",
+    );
+}
+
 #[test]
 fn long_names_end_in_dots() {
     let mut model = Fake {
@@ -113,6 +172,7 @@ fn nothing_is_loaded() {
         .into_iter()
         .map(|one| ondes_ui::MacroKnob {
             control: None,
+            turns: false,
             ..one
         })
         .collect();

@@ -2,11 +2,12 @@
 
 use egui::{Key, Modifiers, Role};
 use egui_kittest::kittest::Queryable;
-use ondes_engine::effects::effect;
+use ondes_engine::effects::{Activity, effect};
 use ondes_player::cabinet::bundled::BUNDLED;
+use ondes_player::rig::block_macros;
 use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
 use ondes_player::rig::branch_state::{Branch, BranchState};
-use ondes_ui::{RigCommand, WindowCommand};
+use ondes_ui::{PresetCommand, RigCommand, WindowCommand};
 
 use super::fake::{Fake, Test, open};
 use super::hands::{choose, expect, press, settle, slider};
@@ -189,4 +190,86 @@ fn a_block_goes_to_a_branch_and_branches_are_mixed() {
     let branches = [BranchState::default(), inverted];
     let expected = [RigCommand::ChangeBranches(branches), RigCommand::Finish];
     expect(&mut test, expected);
+}
+
+/// Opens the menu of a setting that has the keyboard focus.
+fn menu_of(test: &mut Test, role: Role, name: &str) {
+    test.get_by_role_and_label(role, name).focus();
+    settle(test);
+    test.key_press_modifiers(Modifiers::SHIFT, Key::F10);
+    settle(test);
+}
+
+#[test]
+fn macros_turn_settings_that_their_menus_give_them() {
+    let mut test = page(&[state("tremolo")]);
+    let mut turned = state("tremolo");
+    menu_of(&mut test, Role::Slider, "Depth");
+    choose(&mut test, Role::Button, "Macro 8");
+    turned.turn_by("depth", Some(7));
+    expect_step(&mut test, std::slice::from_ref(&turned));
+    menu_of(&mut test, Role::CheckBox, "Tremolo");
+    choose(&mut test, Role::Button, "Macro 8");
+    turned.turn_by(block_macros::ON, Some(7));
+    expect_step(&mut test, std::slice::from_ref(&turned));
+    // Its name says which, and it can be taken away.
+    menu_of(&mut test, Role::Slider, "Depth (macro 8)");
+    choose(&mut test, Role::Button, "No macro");
+    turned.turn_by("depth", None);
+    expect_step(&mut test, &[turned]);
+}
+
+#[test]
+fn a_looper_has_pedals_and_tells_what_it_does() {
+    let mut test = page(&[state("looper")]);
+    test.state_mut().model.activities = vec![Some(Activity {
+        state: 2,
+        position: 0.25,
+    })];
+    settle(&mut test);
+    assert!(
+        test.query_by_role_and_label(Role::Button, "Looper: Recording")
+            .is_some()
+    );
+    choose(&mut test, Role::Button, "Record, play, overdub");
+    let down = |blocks: &[BlockState]| blocks[0].values.get("pedal") == Some(&1.0);
+    let commands = test.state_mut().commands();
+    let pressed = commands.iter().any(
+        |command| matches!(command, WindowCommand::Rig(RigCommand::Change(blocks)) if down(blocks)),
+    );
+    assert!(pressed, "{commands:?}");
+    // It comes up by itself, and is no step of undo.
+    test.run_steps(40);
+    assert!(!down(&test.state().model.blocks), "the pedal stays down");
+    assert!(!commands.contains(&RigCommand::Finish.into()));
+}
+
+#[test]
+fn the_stage_has_scenes_and_what_is_next() {
+    let mut test = page(&[state("looper")]);
+    test.state_mut().model.activities = vec![Some(Activity {
+        state: 3,
+        position: 0.5,
+    })];
+    choose(&mut test, Role::Button, "Stage");
+    assert!(
+        test.query_by_role_and_label(Role::Status, "Looper: Playing")
+            .is_some()
+    );
+    choose(&mut test, Role::Button, "Scene 4");
+    expect(&mut test, [RigCommand::GoToScene(3)]);
+    choose(&mut test, Role::Button, "Next sound");
+    expect(&mut test, [PresetCommand::Next]);
+    press(&mut test, Key::Escape);
+    assert!(
+        test.query_by_role_and_label(Role::Button, "Scene 4")
+            .is_none()
+    );
+    for _ in 0..2 {
+        test.key_press_modifiers(Modifiers::ALT, Key::Num0);
+        settle(&mut test);
+    }
+    choose(&mut test, Role::Button, "Stage");
+    choose(&mut test, Role::Button, "Leave");
+    choose(&mut test, Role::Button, "Rig");
 }

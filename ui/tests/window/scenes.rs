@@ -120,6 +120,7 @@ impl Fake {
             blocks: Vec::new(),
             problems: Vec::new(),
             peaks: Vec::new(),
+            activities: Vec::new(),
             branches: Default::default(),
             scenes: Default::default(),
             asks_for_consent: false,
@@ -221,6 +222,7 @@ impl Fake {
                 MacroKnob {
                     knob: knob(ParameterId(n as u32), &name, value),
                     control: (n < 7).then_some(n),
+                    turns: n < 7,
                 }
             })
             .collect();

@@ -1,13 +1,21 @@
 //! The chosen block of a rig: what it is and where, its knobs, and the mix of the branches.
 
-use egui::{Checkbox, ComboBox, DragValue, Grid, Label, RichText, Slider, SliderClamping, Ui};
+use egui::{
+    Button, Checkbox, ComboBox, DragValue, Grid, Label, Response, RichText, Sense, Slider,
+    SliderClamping, Ui,
+};
 use ondes_engine::effects::EffectParameter;
-use ondes_player::rig::block_state::{BlockState, LEVELS_DB};
+use ondes_player::rig::block_macros;
+use ondes_player::rig::block_state::BlockState;
 use ondes_player::rig::branch_state::{self, Branch, BranchState, MAX_DELAY_MS};
 
 use super::Outcome;
+use crate::knob_menu;
 use crate::theme::{self, GAP, Palette};
+use crate::view::MacroKnob;
 
+/// Shortest press of a pedal, s: longer than a block.
+const PRESSED_S: f64 = 0.15;
 /// Width of a slider with its name, points.
 const SLIDER: f32 = 235.0;
 
@@ -17,14 +25,23 @@ pub(super) fn show(
     list: &mut Vec<BlockState>,
     place: &mut usize,
     problem: Option<&str>,
+    macros: &[MacroKnob],
     outcome: &mut Outcome,
 ) {
     let name = list[*place].name().into_owned();
     ui.horizontal(|ui| {
-        let mut on = !list[*place].off;
-        let toggle = ui.add(Checkbox::new(&mut on, &name));
-        if toggle.on_hover_text("On, or passed unchanged").changed() {
-            list[*place].off = !on;
+        let block = &mut list[*place];
+        let mut on = !block.off;
+        let by = block.macro_of(block_macros::ON);
+        let toggle = ui.add(Checkbox::new(&mut on, macro_name(&name, by)));
+        let toggle =
+            toggle.on_hover_text("On, or passed unchanged; right-click: let a macro turn it");
+        macro_menu(ui, &toggle, by, macros, |by| {
+            block.turn_by(block_macros::ON, by);
+            outcome.done();
+        });
+        if toggle.changed() {
+            block.off = !on;
             outcome.done();
         }
         let button = |ui: &mut Ui, text: &str, hint: &str| {
@@ -53,7 +70,7 @@ pub(super) fn show(
         ui.label(text);
     }
     if let Some(state) = list.get_mut(*place) {
-        ui.push_id(state.block.clone(), |ui| knobs(ui, state, outcome));
+        ui.push_id(state.block.clone(), |ui| knobs(ui, state, macros, outcome));
     }
 }
 
@@ -147,51 +164,106 @@ fn move_down(list: &mut [BlockState], place: usize) -> usize {
     place
 }
 
-fn knobs(ui: &mut Ui, state: &mut BlockState, outcome: &mut Outcome) {
+fn knobs(ui: &mut Ui, state: &mut BlockState, macros: &[MacroKnob], outcome: &mut Outcome) {
     let Some(kind) = state.kind() else { return };
-    let mut changes = Vec::new();
-    let mut mix = state.mix();
-    let mut level_db = state.level_db();
-    let before = (mix, level_db);
+    let [share, level] = [state.mix_parameter(), state.level_parameter()];
+    let own = kind.parameters.iter();
+    let mut all: Vec<(EffectParameter, f32)> = own
+        .map(|parameter| (parameter.clone(), state.value(parameter)))
+        .collect();
+    all.extend([(share, state.mix()), (level, state.level_db())]);
+    let turnable: Vec<_> = state
+        .turnable()
+        .map(|(_, found)| found.parameter.id)
+        .collect();
+    let (mut changes, mut bindings) = (Vec::new(), Vec::new());
     let columns = ((ui.available_width() / SLIDER) as usize).max(1);
     Grid::new("knobs").show(ui, |ui| {
-        let mut column = 0;
-        let mut end_cell = |ui: &mut Ui| {
-            column += 1;
-            if column % columns == 0 {
+        for (place, (parameter, mut value)) in all.into_iter().enumerate() {
+            let before = value;
+            let by = state.macro_of(&parameter.id);
+            let response = turn(ui, &parameter, by, &mut value, outcome);
+            if turnable.contains(&parameter.id) {
+                macro_menu(ui, &response, by, macros, |by| {
+                    bindings.push((parameter.id.clone().into_owned(), by));
+                });
+            }
+            if before.to_bits() != value.to_bits() {
+                outcome.changed = true;
+                changes.push((parameter, value));
+            }
+            if (place + 1) % columns == 0 {
                 ui.end_row();
             }
-        };
-        for parameter in kind.parameters {
-            let mut value = state.value(parameter);
-            if turn(ui, parameter, &mut value, outcome) {
-                changes.push((parameter.clone(), value));
-            }
-            end_cell(ui);
         }
-        let share = EffectParameter::new("mix", "Mix", "", [0.0, 1.0], kind.mix);
-        turn(ui, &share, &mut mix, outcome);
-        end_cell(ui);
-        let level = EffectParameter::new("level", "Level", " dB", LEVELS_DB, 0.0);
-        turn(ui, &level, &mut level_db, outcome);
-        end_cell(ui);
     });
     for (parameter, value) in changes {
-        state.set_value(&parameter, value);
+        match &*parameter.id {
+            block_macros::MIX => state.mix = Some(value),
+            block_macros::LEVEL => state.level = value,
+            _ => state.set_value(&parameter, value),
+        }
     }
-    if mix.to_bits() != before.0.to_bits() {
-        state.mix = Some(mix);
-    }
-    if level_db.to_bits() != before.1.to_bits() {
-        state.level = level_db;
+    for (id, by) in bindings {
+        state.turn_by(&id, by);
+        outcome.done();
     }
 }
 
-/// Draws the name and the slider, or the choice, of a parameter; returns whether it has changed.
-fn turn(ui: &mut Ui, parameter: &EffectParameter, value: &mut f32, outcome: &mut Outcome) -> bool {
-    let label = ui.add(Label::new(
-        RichText::new(&*parameter.name).font(theme::small()).weak(),
-    ));
+/// Offers the macros that can turn a setting.
+fn macro_menu(
+    ui: &Ui,
+    response: &Response,
+    by: Option<usize>,
+    macros: &[MacroKnob],
+    mut bind: impl FnMut(Option<usize>),
+) {
+    knob_menu::context_menu(ui, response, |ui| {
+        ui.label(RichText::new("Turned by").font(theme::small()).weak());
+        for (number, one) in macros.iter().enumerate() {
+            let name = match one.turns {
+                true => format!("Macro {}: {}", number + 1, one.knob.name),
+                false => format!("Macro {}", number + 1),
+            };
+            if theme::item(ui, Button::selectable(by == Some(number), name)).clicked() {
+                bind(Some(number));
+            }
+        }
+        if by.is_some() && theme::item(ui, Button::new("No macro")).clicked() {
+            bind(None);
+        }
+    });
+}
+
+/// Draws the name and the slider, the choice, or the pedal of a parameter; returns what has its menu.
+fn turn(
+    ui: &mut Ui,
+    parameter: &EffectParameter,
+    by: Option<usize>,
+    value: &mut f32,
+    outcome: &mut Outcome,
+) -> Response {
+    if parameter.is_trigger {
+        ui.label("");
+        let button = ui.button(macro_name(&parameter.name, by));
+        press(ui, &button, value);
+        return button.on_hover_text("Right-click: let a macro press it, such as a learnt pedal");
+    }
+    let name = RichText::new(macro_name(&parameter.name, by)).font(theme::small());
+    let name = match by {
+        Some(_) => name.color(Palette::current(ui).accent),
+        None => name.weak(),
+    };
+    // The list of a choice is a menu already, so the other one belongs to its name.
+    let sense = match parameter.options.is_empty() {
+        true => Sense::hover(),
+        false => Sense::click(),
+    };
+    let label = ui.add(Label::new(name).sense(sense));
+    let hint = match by {
+        Some(number) => format!("Macro {} turns it from here", number + 1),
+        None => "Right-click: let a macro turn it".into(),
+    };
     if parameter.options.is_empty() {
         let [least, largest] = parameter.range;
         let slider = Slider::new(value, least..=largest)
@@ -202,7 +274,7 @@ fn turn(ui: &mut Ui, parameter: &EffectParameter, value: &mut f32, outcome: &mut
             .clamping(SliderClamping::Edits);
         let response = ui.add(slider).labelled_by(label.id);
         outcome.of(&response);
-        return response.changed();
+        return response.on_hover_text(hint);
     }
     let before = *value;
     let shown = parameter
@@ -217,12 +289,37 @@ fn turn(ui: &mut Ui, parameter: &EffectParameter, value: &mut f32, outcome: &mut
                 ui.selectable_value(value, place as f32, *option);
             }
         });
-    choice.response.labelled_by(label.id);
-    let changed = before.to_bits() != value.to_bits();
-    if changed {
+    if before.to_bits() != value.to_bits() {
         outcome.done();
     }
-    changed
+    choice.response.labelled_by(label.id);
+    label.on_hover_text(hint)
+}
+
+/// Holds a pedal down while its button is held, and for long enough to be noticed.
+fn press(ui: &Ui, button: &Response, value: &mut f32) {
+    let id = button.id.with("pressed");
+    let now = ui.input(|input| input.time);
+    if button.is_pointer_button_down_on() || button.clicked() {
+        ui.data_mut(|data| data.insert_temp(id, now));
+        *value = 1.0;
+    }
+    if *value == 1.0 {
+        let since = ui.data(|data| data.get_temp::<f64>(id));
+        let left_s = PRESSED_S - (now - since.unwrap_or(f64::NEG_INFINITY));
+        match left_s > 0.0 {
+            true => ui.ctx().request_repaint_after_secs(left_s as f32),
+            false => *value = 0.0,
+        }
+    }
+}
+
+/// Returns the name of a setting with the macro that turns it.
+fn macro_name(name: &str, by: Option<usize>) -> String {
+    match by {
+        Some(number) => format!("{name} (macro {})", number + 1),
+        None => name.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use ondes_player::rig::block_state::BlockState;
 use ondes_player::rig::branch_state::Branch;
 
 use super::block_panel::branch_name;
-use super::{Outcome, RigPage};
+use super::{Outcome, RigPage, looper_state};
 use crate::frame::Frame;
 use crate::theme::{self, GAP, Palette, RADIUS};
 use crate::view::RigView;
@@ -47,13 +47,20 @@ pub(super) fn show(
                 placed.push(rect);
             }
             let Some(block) = list.get(place) else { break };
-            let name = block.name();
+            let activity = rig.activities.get(place).copied().flatten();
+            let looper = looper_state(block, activity);
+            let name = match looper {
+                Some((state, ..)) => format!("Looper: {state}").into(),
+                None => block.name(),
+            };
             let shown = Tile {
                 name: &name,
                 is_off: block.off,
                 is_chosen: place == page.chosen,
                 has_problem: rig.problems.get(place).is_some_and(Option::is_some),
                 branch: block.branch,
+                position: looper.map(|(_, position, _)| position),
+                is_recording: looper.is_some_and(|(.., is_recording)| is_recording),
                 peak: Some(rig.peaks.get(place).copied().unwrap_or_default()),
             };
             let response = shown.show(ui, Sense::click_and_drag());
@@ -115,6 +122,9 @@ struct Tile<'a> {
     branch: Option<Branch>,
     /// Peak of its output; `None` for the model, which is no block.
     peak: Option<f32>,
+    /// How far a looper is, 0 to 1, and whether it records.
+    position: Option<f32>,
+    is_recording: bool,
 }
 
 impl Tile<'_> {
@@ -172,6 +182,15 @@ impl Tile<'_> {
             };
             let lit = Rect::from_min_size(bar.min, vec2(share * bar.width(), bar.height()));
             painter.rect_filled(lit, 1, color);
+        }
+        if let Some(position) = self.position {
+            let x = rect.left() + GAP + position.clamp(0.0, 1.0) * width;
+            let color = match self.is_recording {
+                true => palette.error,
+                false => palette.accent,
+            };
+            let hand = Stroke::new(2.0, color);
+            painter.vline(x, rect.top() + 3.0..=rect.bottom() - 3.0, hand);
         }
         theme::focus_ring(ui, &response, rect);
         response
