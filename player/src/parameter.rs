@@ -250,8 +250,18 @@ pub static PARAMETERS: &[Parameter] = &[
         .group(RIG)
         .project_only()
         .tooltip("Scene of the rig; MIDI program changes choose it as well"),
+    Parameter { scope: ParameterScope::Momentary, ..switch("next_scene", "Next scene") }
+        .group(RIG)
+        .tooltip("Go to the next scene, when it is switched on"),
+    Parameter { scope: ParameterScope::Momentary, ..switch("previous_scene", "Previous scene") }
+        .group(RIG)
+        .tooltip("Go to the scene before, when it is switched on"),
 ];
 
+/// Goes to the next scene when it is switched on.
+pub const NEXT_SCENE: ParameterId = id_of("next_scene");
+/// Goes to the scene before when it is switched on.
+pub const PREVIOUS_SCENE: ParameterId = id_of("previous_scene");
 /// Scene of the rig, from 1.
 pub const SCENE: ParameterId = id_of("scene");
 /// Gain of the input, dB.

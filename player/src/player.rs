@@ -272,6 +272,12 @@ impl Player {
         if self.instance.monitor.take_panic() || parameters.panic && !self.parameters.panic {
             self.silence(parameters);
         }
+        let steps = parameters.scene_steps.into_iter().zip([1, -1]);
+        for ((is_on, step), was_on) in steps.zip(self.parameters.scene_steps) {
+            if is_on && !was_on {
+                self.instance.audio.step_scene(step);
+            }
+        }
         let all =
             self.instance.audio.receive_mapping(&mut self.mapping) | self.session.take_building();
         self.apply_parameters(parameters, all);

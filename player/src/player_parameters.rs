@@ -23,6 +23,8 @@ pub struct PlayerParameters {
     pub mix: f32,
     /// Requests silence when it becomes true.
     pub panic: bool,
+    /// Request the next scene, and the one before, when they become true.
+    pub scene_steps: [bool; 2],
     /// Pitch, voices and glide of notes.
     pub notes: NoteParameters,
     /// Settings of the decoder of MIDI messages.
@@ -59,6 +61,7 @@ impl PlayerParameters {
             output_gain: linear(value(parameter::OUTPUT_GAIN)),
             mix: value(parameter::MIX),
             panic: is_on(parameter::PANIC),
+            scene_steps: [parameter::NEXT_SCENE, parameter::PREVIOUS_SCENE].map(is_on),
             notes: NoteParameters {
                 semitones: value(parameter::TRANSPOSE) + value(parameter::TUNE) / 100.0,
                 mode: value(parameter::MODE) as u8,

@@ -2,6 +2,7 @@
 
 use egui::{Button, Id, Key, Modifiers, Painter, Popup, Pos2, Response, SetOpenCommand, Ui};
 use ondes_player::midi_bindings::MidiBinding;
+use ondes_player::parameter::ParameterId;
 
 use crate::command::KnobCommand;
 use crate::frame::Frame;
@@ -21,13 +22,18 @@ pub(crate) fn midi_mark(painter: &Painter, at: Pos2, midi: Option<MidiBinding>, 
     }
 }
 
+/// Returns what is said of a MIDI controller.
+pub(crate) fn midi_hint(midi: MidiBinding) -> Option<String> {
+    match midi {
+        MidiBinding::None => None,
+        MidiBinding::Learning => Some("Move a MIDI controller".to_owned()),
+        MidiBinding::Controller(number) => Some(format!("MIDI controller {number}")),
+    }
+}
+
 /// Shows what the knob does, and its MIDI controller.
 pub(crate) fn show_tooltip(response: Response, knob: &Knob) {
-    let midi = match knob.midi {
-        Some(MidiBinding::None) | None => None,
-        Some(MidiBinding::Learning) => Some("Move a MIDI controller".to_owned()),
-        Some(MidiBinding::Controller(number)) => Some(format!("MIDI controller {number}")),
-    };
+    let midi = knob.midi.and_then(midi_hint);
     let what = if knob.tooltip.is_empty() {
         &knob.name
     } else {
@@ -88,16 +94,19 @@ pub(crate) fn standard_menu(
     {
         frame.gestures.begin_text_entry(knob.id, text.to_owned());
     }
-    let (label, command) = match knob.midi {
-        Some(MidiBinding::None) => ("MIDI learn".to_owned(), KnobCommand::LearnMidi(knob.id)),
-        None => return,
-        Some(MidiBinding::Learning) => (
-            "Stop MIDI learn".to_owned(),
-            KnobCommand::ForgetMidi(knob.id),
-        ),
-        Some(MidiBinding::Controller(number)) => (
+    if let Some(midi) = knob.midi {
+        midi_item(ui, frame, knob.id, midi);
+    }
+}
+
+/// Adds the entry that learns a MIDI controller, or forgets it.
+pub(crate) fn midi_item(ui: &mut Ui, frame: &mut Frame<'_>, id: ParameterId, midi: MidiBinding) {
+    let (label, command) = match midi {
+        MidiBinding::None => ("MIDI learn".to_owned(), KnobCommand::LearnMidi(id)),
+        MidiBinding::Learning => ("Stop MIDI learn".to_owned(), KnobCommand::ForgetMidi(id)),
+        MidiBinding::Controller(number) => (
             format!("Forget MIDI controller {number}"),
-            KnobCommand::ForgetMidi(knob.id),
+            KnobCommand::ForgetMidi(id),
         ),
     };
     if theme::item(ui, Button::new(label)).clicked() {

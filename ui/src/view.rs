@@ -15,7 +15,7 @@ use ondes_player::compare_slots::CompareSlot;
 use ondes_player::library::MissingFile;
 use ondes_player::midi_bindings::MidiBinding;
 use ondes_player::monitor::MeterLevel;
-use ondes_player::parameter::ParameterId;
+use ondes_player::parameter::{NEXT_SCENE, PREVIOUS_SCENE, ParameterId, SCENE};
 use ondes_player::preset::list::PresetId;
 use ondes_player::product::Product;
 use ondes_player::rig::block_state::BlockState;
@@ -126,6 +126,9 @@ pub struct ModelsView<'a> {
     pub auditioned: Option<ModelEntryId>,
 }
 
+/// Parameters that choose a scene, for which MIDI controllers are learnt on the page of the rig.
+pub const SCENE_PARAMETERS: [ParameterId; 3] = [SCENE, PREVIOUS_SCENE, NEXT_SCENE];
+
 /// Blocks before and after the model.
 #[derive(Clone, Copy)]
 pub struct RigView<'a> {
@@ -141,6 +144,8 @@ pub struct RigView<'a> {
     pub branches: [BranchState; 2],
     /// Scenes of their settings.
     pub scenes: &'a Scenes,
+    /// MIDI controllers of [`SCENE_PARAMETERS`].
+    pub scene_midi: [MidiBinding; 3],
 }
 
 /// Presets.

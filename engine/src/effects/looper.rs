@@ -804,7 +804,7 @@ mod tests {
         let beats = |sample: usize| sample as f64 / 28_800.0;
         let click = |sample: usize| f32::from(u8::from(sample % 28_800 == 0)) * 0.5;
         let mut at = 20_000;
-        let mut play = |stage: &mut Stage, at: &mut usize, samples: usize| {
+        let play = |stage: &mut Stage, at: &mut usize, samples: usize| {
             let mut heard = Vec::new();
             for _ in 0..samples / 100 {
                 stage.looper.follow(&song(beats(*at)));

@@ -1,6 +1,6 @@
 //! Values that the audio thread reads of an instance, and reports to it.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
 
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_engine::pipeline::InputChannels;
@@ -30,6 +30,8 @@ pub struct AudioLink {
     pub(super) scene: AtomicUsize,
     variant_requested: AtomicBool,
     scene_requested: AtomicBool,
+    /// Scenes to go on, which the main thread takes.
+    pub(super) scene_steps: AtomicI32,
 }
 
 impl Default for AudioLink {
@@ -46,6 +48,7 @@ impl Default for AudioLink {
             scene: AtomicUsize::new(0),
             variant_requested: AtomicBool::default(),
             scene_requested: AtomicBool::default(),
+            scene_steps: AtomicI32::new(0),
         }
     }
 }
@@ -83,10 +86,18 @@ impl AudioLink {
             .store(scene != self.scene.load(Relaxed), Relaxed);
     }
 
+    /// Asks for a number of scenes further on, or back; the main thread must be called as for
+    /// [`request_scene`](Self::request_scene).
+    pub fn step_scene(&self, steps: i32) {
+        self.scene_steps.fetch_add(steps, Relaxed);
+    }
+
     /// Returns whether the main thread has to be called.
     #[must_use]
     pub fn needs_main_thread(&self) -> bool {
-        self.variant_requested.load(Relaxed) || self.scene_requested.load(Relaxed)
+        let requests = [&self.variant_requested, &self.scene_requested];
+        requests.iter().any(|requested| requested.load(Relaxed))
+            || self.scene_steps.load(Relaxed) != 0
     }
 
     /// Takes the newest control mapping, and returns whether there is one.

@@ -23,22 +23,38 @@ impl InstanceHandle {
 
     /// Goes to the scene that the parameter [`SCENE`] asks for, if it has changed, whoever has
     /// changed it: the host, a MIDI controller or the window. Else the parameter follows the scene,
-    /// such as that of a preset. Not for the audio thread.
+    /// such as that of a preset. Takes steps to the scenes beside it, which pedals ask for. Not for
+    /// the audio thread.
     pub fn follow_scene(&self, source: &dyn ParameterSource, setter: &impl ParameterSetter) {
         let asked = source.scene();
         let active = self.read_state(|state| state.scenes.active);
+        let steps = self.audio.scene_steps.swap(0, Relaxed);
+        if steps != 0 {
+            let beside = self.read_state(|state| state.scenes.beside(steps));
+            if beside != active {
+                self.go_to_scene(beside, source, setter);
+                self.show_scene(beside, setter);
+            }
+            return;
+        }
         if self.audio.scene.swap(asked, Relaxed) != asked {
             if asked != active {
                 self.go_to_scene(asked, source, setter);
             }
-        } else if asked != active
-            && let Some(parameter) = Parameter::get(SCENE)
-        {
-            self.audio.scene.store(active, Relaxed);
-            setter.begin_gesture(SCENE);
-            setter.set_normalized(SCENE, parameter.normalize(active as f32 + 1.0));
-            setter.end_gesture(SCENE);
+        } else if asked != active {
+            self.show_scene(active, setter);
         }
+    }
+
+    /// Sets the parameter to the scene that is heard.
+    fn show_scene(&self, active: usize, setter: &impl ParameterSetter) {
+        let Some(parameter) = Parameter::get(SCENE) else {
+            return;
+        };
+        self.audio.scene.store(active, Relaxed);
+        setter.begin_gesture(SCENE);
+        setter.set_normalized(SCENE, parameter.normalize(active as f32 + 1.0));
+        setter.end_gesture(SCENE);
     }
 
     fn go_to_scene(

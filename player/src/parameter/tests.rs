@@ -33,7 +33,8 @@ fn ids_never_change() {
         .collect();
     let always = "input_gain output_gain mix transpose tune bypass driver mode glide voices source panic gate bass \
                   middle treble tone block_dc cabinet oversampling size interface_level output_level \
-                  quality control_input channels reverb reverb_time bend_range mpe scene";
+                  quality control_input channels reverb reverb_time bend_range mpe scene \
+                  next_scene previous_scene";
     assert_eq!(ids.join(" "), always);
 }
 

@@ -59,6 +59,17 @@ impl Scenes {
             > 0
     }
 
+    /// Returns the scene that is some steps on from the one that is heard, or back, among those that
+    /// are used; after the last comes the first.
+    #[must_use]
+    pub fn beside(&self, steps: i32) -> usize {
+        let is_used = |index: &usize| self.get(*index).is_some() || *index == self.active;
+        let used: Vec<usize> = (0..SCENES).filter(is_used).collect();
+        let place = used.iter().position(|index| *index == self.active);
+        let next = (place.unwrap_or_default() as i32 + steps).rem_euclid(used.len().max(1) as i32);
+        used.get(next as usize).copied().unwrap_or_default()
+    }
+
     /// Names the scene that is heard.
     pub fn rename(&mut self, name: String) {
         self.active_mut().name = name;
@@ -179,6 +190,19 @@ mod tests {
         let mut hostile = hostile;
         assert_eq!(hostile.go_to(1, scene(0.1, &[])), None);
         assert!(hostile.list.len() <= SCENES && hostile.active == 1);
+    }
+
+    #[test]
+    fn steps_go_round_the_scenes_that_are_used() {
+        let mut scenes = Scenes::default();
+        assert_eq!([1, -1].map(|steps| scenes.beside(steps)), [0, 0]);
+        for index in [2, 5] {
+            scenes.go_to(index, scene(0.1, &[]));
+        }
+        assert_eq!(
+            [1, 2, 3, -1, -4, i32::MIN].map(|steps| scenes.beside(steps)),
+            [0, 2, 5, 2, 2, 0]
+        );
     }
 
     #[test]

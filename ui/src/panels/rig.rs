@@ -9,12 +9,14 @@ use ondes_engine::model::Kind;
 use ondes_engine::rig::blocks::MAX_BLOCKS;
 use ondes_player::cabinet::bundled;
 use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
-use ondes_player::rig::scene::{SCENES, Scenes};
+use ondes_player::rig::scene::SCENES;
 
 use crate::command::{FileCommand, FilePurpose, RigCommand};
 use crate::frame::Frame;
+use crate::icon::{self, Icon};
+use crate::knob_menu;
 use crate::theme::{self, GAP};
-use crate::view::{ModelEntry, RigView};
+use crate::view::{ModelEntry, RigView, SCENE_PARAMETERS};
 
 /// Longest name of a scene, characters.
 const NAME: usize = 40;
@@ -62,7 +64,7 @@ pub(crate) fn looper_state(
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut RigPage, rig: RigView<'_>) {
     let mut list = rig.blocks.to_vec();
     let mut outcome = Outcome::default();
-    scenes(ui, frame, rig.scenes);
+    scenes(ui, frame, rig);
     add_menu(ui, frame, &mut list, &mut outcome);
     ui.add_space(GAP);
     // A new block is chosen.
@@ -112,9 +114,21 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut RigPage, rig: 
 }
 
 /// Draws the scenes, and the name of the one that is heard.
-fn scenes(ui: &mut Ui, frame: &mut Frame<'_>, scenes: &Scenes) {
+fn scenes(ui: &mut Ui, frame: &mut Frame<'_>, rig: RigView<'_>) {
+    let scenes = rig.scenes;
     ui.horizontal(|ui| {
         let label = ui.label(RichText::new("Scene").font(theme::small()).weak());
+        let steps = [
+            (Icon::Left, "Previous scene", -1),
+            (Icon::Right, "Next scene", 1),
+        ];
+        for ((icon, name, steps), place) in steps.into_iter().zip(1..) {
+            let button = icon::button(ui, icon, name, false);
+            if button.clicked() {
+                frame.push(RigCommand::GoToScene(scenes.beside(steps)));
+            }
+            learn_pedal(ui, frame, button, name, place);
+        }
         for index in 0..SCENES {
             let scene = scenes.get(index);
             let is_active = index == scenes.active;
@@ -131,10 +145,10 @@ fn scenes(ui: &mut Ui, frame: &mut Frame<'_>, scenes: &Scenes) {
                 None => "Not used yet: begins as a copy of this one".into(),
             };
             let button = ui.add(Button::selectable(is_active, number));
-            let button = button.on_hover_text(format!("{hint} (Alt+{})", index + 1));
             if button.clicked() {
                 frame.push(RigCommand::GoToScene(index));
             }
+            learn_pedal(ui, frame, button, &format!("{hint} (Alt+{})", index + 1), 0);
         }
         let now = scenes.get(scenes.active).map_or("", |scene| &scene.name);
         let mut name = now.to_owned();
@@ -147,6 +161,17 @@ fn scenes(ui: &mut Ui, frame: &mut Frame<'_>, scenes: &Scenes) {
         }
     });
     ui.add_space(GAP);
+}
+
+/// Lets a MIDI controller be learnt for one of [`SCENE_PARAMETERS`].
+fn learn_pedal(ui: &mut Ui, frame: &mut Frame<'_>, button: Response, hint: &str, place: usize) {
+    let midi = frame.view.rig.scene_midi[place];
+    knob_menu::context_menu(ui, &button, |ui| {
+        knob_menu::midi_item(ui, frame, SCENE_PARAMETERS[place], midi);
+    });
+    let midi = knob_menu::midi_hint(midi);
+    let midi = midi.unwrap_or_else(|| "Right-click: learn a MIDI controller".into());
+    button.on_hover_text(format!("{hint}\n{midi}"));
 }
 
 fn add_menu(ui: &mut Ui, frame: &mut Frame<'_>, list: &mut Vec<BlockState>, outcome: &mut Outcome) {

@@ -177,7 +177,7 @@ struct Tile<'a> {
 impl Tile<'_> {
     fn show(&self, ui: &mut Ui, rect: Rect) -> Response {
         let palette = Palette::current(ui);
-        let id = ui.id().with(("scene", self.number));
+        let id = ui.scope_id().with(("scene", self.number));
         let response = ui.interact(rect, id, Sense::click());
         let name = match self.name {
             "" => format!("Scene {}", self.number),

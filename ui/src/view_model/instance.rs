@@ -49,8 +49,8 @@ use crate::file_dialog::{self, FileDialog};
 use crate::view::{
     ChainView, EngineView, ExecutorDevices, ExecutorView, HistoryView, Knob, KnobsView, MacroKnob,
     MessagesView, MethodChoice, MixerView, ModelEntryId, ModelView, ModelsView, PlayView,
-    PresetsView, ProgramView, RigView, SoundingNote, Surroundings, TuningView, ViewModel,
-    WindowView,
+    PresetsView, ProgramView, RigView, SCENE_PARAMETERS, SoundingNote, Surroundings, TuningView,
+    ViewModel, WindowView,
 };
 
 /// Reason why a model cannot be embedded in a project.
@@ -106,6 +106,7 @@ pub struct InstanceViewModel {
     block_activities: Vec<Option<Activity>>,
     branches: [BranchState; 2],
     scenes: Scenes,
+    scene_midi: [MidiBinding; 3],
     /// Threads that read files of new blocks.
     pub(super) new_blocks: Vec<JoinHandle<BlockState>>,
     /// Remark about the knobs of the chain.
@@ -184,6 +185,7 @@ impl InstanceViewModel {
             block_activities: Vec::new(),
             branches: Default::default(),
             scenes: Scenes::default(),
+            scene_midi: [MidiBinding::None; 3],
             new_blocks: Vec::new(),
             remark: None,
             cabinet: None,
@@ -328,6 +330,7 @@ impl InstanceViewModel {
             knob.value = self.source.normalized(knob.id).unwrap_or(knob.default);
             knob.midi = Some(midi(knob.id));
         }
+        self.scene_midi = SCENE_PARAMETERS.map(midi);
         self.latents.refresh(&self.instance);
         let controls = self.latents.controls().all();
         self.macros.clear();
@@ -698,6 +701,7 @@ impl ViewModel for InstanceViewModel {
                 activities: &self.block_activities,
                 branches: self.branches,
                 scenes: &self.scenes,
+                scene_midi: self.scene_midi,
             },
             mixer: MixerView {
                 input_gain,

@@ -11,8 +11,9 @@ use ondes_engine::pipeline::{InputChannels, Pipeline, PipelineOptions};
 use ondes_engine::realtime::Driver;
 use ondes_player::cabinet::bundled;
 use ondes_player::library::BundledModel;
-use ondes_player::parameter::{OUTPUT_GAIN, SCENE};
+use ondes_player::parameter::{NEXT_SCENE, OUTPUT_GAIN, PREVIOUS_SCENE, ParameterId, SCENE};
 use ondes_player::parameter_source::ParameterSource;
+use ondes_player::rig::block_macros;
 use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
 use ondes_player::rig::branch_state::{Branch, BranchState};
 use ondes_ui::{HistoryCommand, RigCommand};
@@ -66,6 +67,101 @@ fn effects_are_heard_before_and_after_the_model_and_undone() {
     assert_near(heard(&track), plain);
     track.handle(HistoryCommand::Redo);
     assert_near(heard(&track), 0.5 * plain);
+}
+
+#[test]
+fn a_macro_turns_a_block_and_is_named_after_it() {
+    let mut track = Track::new();
+    let plain = (2.0 * 0.1_f32).tanh();
+    let mut block = level(0.0, false);
+    block.turn_by(block_macros::LEVEL, Some(7));
+    block.turn_by(block_macros::ON, Some(6));
+    change(&mut track, &[block]);
+    assert_near(heard(&track), plain);
+    let macros = [ParameterId(6), ParameterId(7)];
+    let names = macros.map(|id| track.shared.parameter_label(id).expect("a name"));
+    assert_eq!(names, ["Compressor on", "Compressor level"]);
+    let text = |id, position| track.shared.format_value(id, position).expect("a text");
+    assert_eq!(text(macros[1], 0.75), "12.0 dB");
+    assert_eq!(
+        (text(macros[0], 0.0), text(macros[0], 1.0)),
+        ("off".into(), "on".into())
+    );
+    assert_eq!(
+        track
+            .shared
+            .parse_value(macros[1], "Compressor level -12 dB"),
+        Some(0.25)
+    );
+    assert_eq!(track.shared.parse_value(macros[0], "off"), Some(0.0));
+    // While it plays, and from the start.
+    let mut player = track.player();
+    play(&track, &mut player, |_| 0.1);
+    track.store.set_value(macros[1], 0.25);
+    let sound = play(&track, &mut player, |_| 0.1);
+    assert_near(sound[0][20_000], 0.2512 * plain);
+    assert!(max_step(&sound[0]) < 1e-3);
+    assert_near(heard(&track), 0.2512 * plain);
+    track.store.set_value(macros[0], 0.0);
+    assert_near(heard(&track), plain);
+    track.handle(HistoryCommand::Undo);
+    assert_eq!(track.shared.macro_label(7), None);
+}
+
+#[test]
+fn pedals_step_through_the_scenes() {
+    let mut track = Track::new();
+    let scene = |track: &Track| {
+        track.shared.follow_scene(&*track.store, &*track.store);
+        let shown = track.store.scene();
+        (track.shared.scenes().active, shown)
+    };
+    for index in [3, 5] {
+        track.store.set_value(SCENE, index as f32 + 1.0);
+        assert_eq!(scene(&track), (index, index));
+    }
+    let mut player = track.player();
+    let mut press = |track: &Track, pedal| {
+        for position in [1.0, 0.0] {
+            track.store.set_value(pedal, position);
+            play(track, &mut player, |_| 0.1);
+        }
+        scene(track)
+    };
+    assert_eq!(press(&track, NEXT_SCENE), (0, 0));
+    assert_eq!(press(&track, NEXT_SCENE), (3, 3));
+    assert_eq!(press(&track, PREVIOUS_SCENE), (0, 0));
+    assert_eq!(press(&track, PREVIOUS_SCENE), (5, 5));
+}
+
+#[test]
+fn a_looper_plays_on_when_its_block_is_off() {
+    let mut track = Track::new();
+    let looper = BlockState::of_effect(effect("looper").expect("an effect"));
+    let mut player = track.player();
+    let set = |track: &mut Track, value: f32, off: bool| {
+        let mut block = BlockState {
+            off,
+            ..looper.clone()
+        };
+        block.values.insert("pedal".into(), value);
+        change(track, &[block]);
+    };
+    set(&mut track, 0.0, false);
+    play(&track, &mut player, |_| 0.0);
+    set(&mut track, 1.0, false);
+    play(&track, &mut player, |_| 0.1);
+    set(&mut track, 0.0, false);
+    assert!(player.tail_samples() == usize::MAX, "it records");
+    play(&track, &mut player, |_| 0.1);
+    set(&mut track, 1.0, false);
+    play(&track, &mut player, |_| 0.0);
+    set(&mut track, 0.0, true);
+    for _ in 0..4 {
+        let sound = play(&track, &mut player, |_| 0.0);
+        assert!(peak(&sound[0][12_000..]) > 0.1);
+        assert!(!player.is_silent());
+    }
 }
 
 #[test]

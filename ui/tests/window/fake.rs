@@ -14,6 +14,7 @@ use ondes_player::cabinet::bundled::BUNDLED;
 use ondes_player::choice;
 use ondes_player::compare_slots::CompareSlot;
 use ondes_player::library::MissingFile;
+use ondes_player::midi_bindings::MidiBinding;
 use ondes_player::monitor::MeterLevel;
 use ondes_player::parameter::{BYPASS, CONTROL_INPUT, DRIVER, ParameterId, SOURCE};
 use ondes_player::preset::list::PresetId;
@@ -268,6 +269,11 @@ impl ViewModel for Fake {
                 activities: &self.activities,
                 branches: self.branches,
                 scenes: &self.scenes,
+                scene_midi: [
+                    MidiBinding::None,
+                    MidiBinding::None,
+                    MidiBinding::Controller(82),
+                ],
             },
             chain: ChainView {
                 knobs: &self.chain,
