@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use egui::{Role, UiBuilder, Vec2};
+use egui::{Key, Modifiers, Role, UiBuilder, Vec2};
 use egui_kittest::kittest::Queryable;
 use egui_kittest::{Harness, SnapshotOptions};
 use ondes::io::Callback;
@@ -16,7 +16,7 @@ use ondes::window::{AppView, MainWindow};
 use ondes_engine::instrument::EventKind;
 use ondes_engine::realtime::histogram::Percentiles;
 use ondes_engine::realtime::{Driven, Health, Setup};
-use ondes_player::parameter::ParameterId;
+use ondes_player::parameter::{ParameterId, SCENE};
 use ondes_player::preset::factory::FactoryPreset;
 use ondes_player::product::Product;
 use ondes_player::snapshot::{SelectionSnapshot, SoundSnapshot};
@@ -31,6 +31,8 @@ use super::raster::Raster;
 
 const RATE: u32 = 48_000;
 const BLOCK: usize = 480;
+/// Scenes of a preset.
+const SCENES: [&str; 4] = ["Verse", "Chorus", "Bridge", "Solo"];
 /// Sound before the picture, blocks.
 const BLOCKS: usize = 120;
 /// Share of pixels that may differ: models that are trained again draw other curves, another window
@@ -85,6 +87,11 @@ impl Portrait {
             };
             model.apply_sound(&*parameters, sound);
             instance.wait_until_loaded(Duration::from_secs(20));
+            for (index, name) in SCENES.into_iter().enumerate().rev() {
+                parameters.set_value(SCENE, index as f32 + 1.0);
+                instance.follow_scene(&*parameters, &*parameters);
+                instance.rename_scene(name.into());
+            }
         }
         instance.monitor.set_open(true);
         for key in [57, 64] {
@@ -236,6 +243,19 @@ fn the_rig() {
     test.run_steps(4);
     test.get_by_role_and_label(Role::Button, "Rig").click();
     compare(test, "rig");
+}
+
+#[test]
+fn the_stage() {
+    let preset = Some("loop-station");
+    let portrait = Portrait::new(Product::Effect, Surroundings::Host, preset);
+    let state = (portrait, Window::new());
+    let mut test = harness(SIZE, state, |ui, (portrait, window)| {
+        drop(window.show(ui, portrait))
+    });
+    test.run_steps(4);
+    test.key_press_modifiers(Modifiers::ALT, Key::Num0);
+    compare(test, "stage");
 }
 
 #[test]
