@@ -11,7 +11,10 @@ use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::sync::lock;
 
 use crate::compare_slots::CompareSlot;
-use crate::parameter::ParameterId;
+use crate::parameter::{Parameter, ParameterId, ParameterScope, all};
+use crate::parameter_source::ParameterSource;
+use crate::parameter_values::ParameterValues;
+use crate::programs::Program;
 use crate::snapshot::{SelectionSnapshot, SoundSnapshot};
 
 /// Number of steps kept.
@@ -53,10 +56,32 @@ pub enum Edit {
     Executor(Change<ExecutorSelection>),
     /// Method of rate conversion.
     Resampling(Change<Resampling>),
+    /// What program changes choose.
+    Programs(Change<Vec<Program>>),
     /// MIDI controllers by parameter.
     Midi(Change<BTreeMap<String, u8>>),
     /// Setting outside the instance. The step's label tells which one.
     Outside(Change<OutsideSetting>),
+}
+
+/// Returns a change, unless it is none.
+#[must_use]
+pub fn changed<T: PartialEq>(before: T, after: T) -> Option<Change<T>> {
+    (before != after).then_some(Change { before, after })
+}
+
+/// Returns the changes of knobs that these parameter values mean.
+#[must_use]
+pub fn knob_edits(source: &dyn ParameterSource, values: &ParameterValues) -> Vec<Edit> {
+    let edit = |(id, parameter): (ParameterId, &'static Parameter)| {
+        let value = values.get(parameter.id)?.for_parameter(parameter)?;
+        let (before, after) = (source.normalized(id)?, parameter.normalize(value));
+        Some(Edit::Knob(id, changed(before, after)?))
+    };
+    all()
+        .filter(|(_, parameter)| parameter.scope != ParameterScope::Momentary)
+        .filter_map(edit)
+        .collect()
 }
 
 /// Changes that are undone together.

@@ -16,6 +16,7 @@ pub struct HostNotifier {
     names_changed: AtomicBool,
     values_changed: AtomicBool,
     rescan_due: AtomicBool,
+    preset_read: AtomicBool,
     request_call: Mutex<Option<RequestCall>>,
 }
 
@@ -63,6 +64,17 @@ impl HostNotifier {
     /// time.
     pub fn take_rescan_due(&self) -> bool {
         self.rescan_due.swap(false, Relaxed)
+    }
+
+    /// Notes that a preset has been read, and waits to be played. Not for the audio thread.
+    pub fn mark_preset_read(&self) {
+        self.mark(&self.preset_read);
+    }
+
+    /// Returns whether [`mark_preset_read`](Self::mark_preset_read) was called since the last
+    /// time.
+    pub fn take_preset_read(&self) -> bool {
+        self.preset_read.swap(false, Relaxed)
     }
 
     /// Sets the function that asks the host for a call on its main thread, or removes it. It may be

@@ -6,6 +6,7 @@ mod cabinet;
 pub mod consent;
 mod control_mapping;
 pub mod host_view;
+mod programs;
 mod scenes;
 mod selection;
 mod sound;
@@ -29,6 +30,7 @@ use ondes_engine::torch;
 
 use self::audio_link::AudioLink;
 use self::host_view::ModelVoices;
+use self::programs::PendingPreset;
 use crate::cabinet::CabinetHandover;
 use crate::compare_slots::CompareSlots;
 use crate::history::History;
@@ -128,6 +130,8 @@ struct Inner {
     executor_problem: Option<String>,
     /// Selection to return to after an audition; a project saves it in place of the auditioned one.
     before_audition: Option<SelectionSnapshot>,
+    /// The preset that a program change has chosen, while it is read.
+    pending_preset: Option<PendingPreset>,
 }
 
 impl InstanceHandle {
@@ -179,6 +183,7 @@ impl InstanceHandle {
                 dismissed_notice: None,
                 executor_problem: None,
                 before_audition: None,
+                pending_preset: None,
             }),
             model_voices: AtomicCell::default(),
             parameter_source: OnceLock::new(),

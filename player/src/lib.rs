@@ -47,6 +47,7 @@ pub mod player;
 pub mod player_parameters;
 pub mod preset;
 pub mod product;
+pub mod programs;
 pub mod rig;
 pub mod saved_path;
 pub mod sleep_state;

@@ -148,6 +148,7 @@ impl SelectionSnapshot {
             tuning: None,
             executor: ExecutorSelection::default(),
             resampling: Resampling::default(),
+            programs: Vec::new(),
             ..self.state.clone()
         };
         match (&self.model, state.embed) {

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::library::FileReference;
 use crate::parameter_values::{ParameterValues, finite};
 use crate::preset::location::PresetLocation;
+use crate::programs::{Program, ProgramChoice};
 use crate::rig::block_state::BlockState;
 use crate::rig::branch_state::{self, BranchState};
 use crate::rig::scene::Scenes;
@@ -109,6 +110,12 @@ pub struct InstanceState {
     /// lives [`MidiBindings`](crate::midi_bindings::MidiBindings) holds them.
     #[serde(rename = "controllers", skip_serializing_if = "BTreeMap::is_empty")]
     pub midi_controllers: BTreeMap<String, u8>,
+    /// What MIDI program changes choose.
+    #[serde(
+        deserialize_with = "executor::value_or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub programs: Vec<Program>,
     /// Scale and theme of the window.
     #[serde(
         rename = "look",
@@ -133,6 +140,7 @@ impl InstanceState {
             resampling: Resampling::default(),
             compare: None,
             midi_controllers: BTreeMap::new(),
+            programs: Vec::new(),
             ..self
         }
     }
@@ -169,8 +177,15 @@ impl InstanceState {
             .iter_mut()
             .flat_map(TuningFiles::paths_mut)
             .for_each(|path| *path = map(path));
-        if let Some(PresetLocation::File(path)) = &mut self.preset {
-            *path = map(path);
+        let of_programs = self.programs.iter_mut();
+        let of_programs = of_programs.filter_map(|program| match &mut program.choice {
+            ProgramChoice::Preset(location) => Some(location),
+            ProgramChoice::Scene(_) => None,
+        });
+        for location in self.preset.iter_mut().chain(of_programs) {
+            if let PresetLocation::File(path) = location {
+                *path = map(path);
+            }
         }
         if let Some(other) = self
             .compare

@@ -9,6 +9,7 @@ use ondes_engine::model::program::ProgramOptions;
 use ondes_player::compare_slots::CompareSlot;
 use ondes_player::parameter::ParameterId;
 use ondes_player::preset::list::PresetId;
+use ondes_player::programs::ProgramNumber;
 use ondes_player::rig::block_state::BlockState;
 use ondes_player::rig::branch_state::BranchState;
 
@@ -150,6 +151,14 @@ commands! {
         Finish,
         /// Read the file of a block, and add it.
         Add(BlockState),
+        /// Let the next free program change choose the scene that is heard.
+        AddSceneProgram,
+        /// Let the next free program change choose the preset that was loaded last.
+        AddPresetProgram,
+        /// Change the number of a program change, by its place.
+        SetProgram(usize, ProgramNumber),
+        /// Let a program change choose nothing, by its place.
+        RemoveProgram(usize),
         /// Go to a scene, from 0; one that was never heard begins as a copy.
         GoToScene(usize),
         /// Name the scene that is heard.

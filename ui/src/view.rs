@@ -18,6 +18,7 @@ use ondes_player::monitor::MeterLevel;
 use ondes_player::parameter::{NEXT_SCENE, PREVIOUS_SCENE, ParameterId, SCENE};
 use ondes_player::preset::list::PresetId;
 use ondes_player::product::Product;
+use ondes_player::programs::ProgramNumber;
 use ondes_player::rig::block_state::BlockState;
 use ondes_player::rig::branch_state::BranchState;
 use ondes_player::rig::scene::Scenes;
@@ -144,6 +145,8 @@ pub struct RigView<'a> {
     pub branches: [BranchState; 2],
     /// Scenes of their settings.
     pub scenes: &'a Scenes,
+    /// Program changes and the names of what they choose.
+    pub programs: &'a [(ProgramNumber, String)],
     /// MIDI controllers of [`SCENE_PARAMETERS`].
     pub scene_midi: [MidiBinding; 3],
 }

@@ -1,12 +1,16 @@
 //! Values that the audio thread reads of an instance, and reports to it.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_engine::pipeline::InputChannels;
 use ondes_engine::realtime::Quality;
 
 use crate::macros::ControlMapping;
+use crate::programs::{MidiBanks, ProgramNumber};
+
+/// Marks a program change that was requested.
+const REQUESTED: u32 = 1 << 31;
 
 /// Values that the audio thread reads of an instance, and reports to it without waiting.
 pub struct AudioLink {
@@ -32,6 +36,12 @@ pub struct AudioLink {
     scene_requested: AtomicBool,
     /// Scenes to go on, which the main thread takes.
     pub(super) scene_steps: AtomicI32,
+    /// Banks of program changes.
+    pub midi_banks: MidiBanks,
+    /// Program changes choose more than scenes.
+    has_programs: AtomicBool,
+    /// The last program change, which the main thread takes, with [`REQUESTED`]; else 0.
+    program: AtomicU32,
 }
 
 impl Default for AudioLink {
@@ -49,6 +59,9 @@ impl Default for AudioLink {
             variant_requested: AtomicBool::default(),
             scene_requested: AtomicBool::default(),
             scene_steps: AtomicI32::new(0),
+            midi_banks: MidiBanks::default(),
+            has_programs: AtomicBool::default(),
+            program: AtomicU32::new(0),
         }
     }
 }
@@ -92,12 +105,39 @@ impl AudioLink {
         self.scene_steps.fetch_add(steps, Relaxed);
     }
 
+    /// Returns whether program changes are to be
+    /// [requested](Self::request_program), as they choose more than scenes.
+    #[must_use]
+    pub fn has_programs(&self) -> bool {
+        self.has_programs.load(Relaxed)
+    }
+
+    pub(super) fn set_has_programs(&self, has_programs: bool) {
+        self.has_programs.store(has_programs, Relaxed);
+    }
+
+    /// Notes a program change; the main thread must call
+    /// [`InstanceHandle::follow_program`](super::InstanceHandle::follow_program).
+    pub fn request_program(&self, number: ProgramNumber) {
+        let packed = u32::from(number.bank) << 7 | u32::from(number.program);
+        self.program.store(REQUESTED | packed, Relaxed);
+    }
+
+    pub(super) fn take_program(&self) -> Option<ProgramNumber> {
+        let packed = self.program.swap(0, Relaxed);
+        (packed != 0).then_some(ProgramNumber {
+            bank: (packed >> 7 & 0x3FFF) as u16,
+            program: (packed & 0x7F) as u8,
+        })
+    }
+
     /// Returns whether the main thread has to be called.
     #[must_use]
     pub fn needs_main_thread(&self) -> bool {
         let requests = [&self.variant_requested, &self.scene_requested];
         requests.iter().any(|requested| requested.load(Relaxed))
             || self.scene_steps.load(Relaxed) != 0
+            || self.program.load(Relaxed) != 0
     }
 
     /// Takes the newest control mapping, and returns whether there is one.

@@ -48,13 +48,8 @@ impl InstanceHandle {
 
     /// Sets the parameter to the scene that is heard.
     fn show_scene(&self, active: usize, setter: &impl ParameterSetter) {
-        let Some(parameter) = Parameter::get(SCENE) else {
-            return;
-        };
         self.audio.scene.store(active, Relaxed);
-        setter.begin_gesture(SCENE);
-        setter.set_normalized(SCENE, parameter.normalize(active as f32 + 1.0));
-        setter.end_gesture(SCENE);
+        set_scene(setter, active);
     }
 
     fn go_to_scene(
@@ -76,5 +71,14 @@ impl InstanceHandle {
             apply_values(source, setter, &scene.parameters);
         }
         self.host_notifier.mark_state_changed();
+    }
+}
+
+/// Sets the parameter to a scene, from 0.
+pub(super) fn set_scene(setter: &impl ParameterSetter, scene: usize) {
+    if let Some(parameter) = Parameter::get(SCENE) {
+        setter.begin_gesture(SCENE);
+        setter.set_normalized(SCENE, parameter.normalize(scene as f32 + 1.0));
+        setter.end_gesture(SCENE);
     }
 }

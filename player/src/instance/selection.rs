@@ -168,6 +168,7 @@ impl InstanceHandle {
             tuning,
             executor,
             resampling,
+            programs,
             ..
         } = std::mem::take(&mut inner.state);
         inner.state = InstanceState {
@@ -176,6 +177,7 @@ impl InstanceHandle {
             tuning,
             executor,
             resampling,
+            programs,
             ..snapshot.state
         };
         (inner.missing_model, inner.load_error, inner.notice) =
@@ -283,7 +285,7 @@ impl InstanceHandle {
     /// Returns the state that a project saves besides the parameters.
     #[must_use]
     pub fn state(&self) -> InstanceState {
-        let (selection, window, pad, tuning, executor, resampling) = {
+        let (selection, window, pad, tuning, executor, resampling, programs) = {
             let inner = self.inner();
             // The audition is not part of the project.
             let before = inner.before_audition.clone();
@@ -293,6 +295,7 @@ impl InstanceHandle {
                 tuning,
                 executor,
                 resampling,
+                programs,
                 ..
             } = &inner.state;
             let selection = before.unwrap_or_else(|| inner.snapshot(self.cabinet_handover.file()));
@@ -303,6 +306,7 @@ impl InstanceHandle {
                 tuning.clone(),
                 *executor,
                 *resampling,
+                programs.clone(),
             )
         };
         let (compare, midi_controllers) =
@@ -313,6 +317,7 @@ impl InstanceHandle {
             tuning,
             executor,
             resampling,
+            programs,
             compare,
             midi_controllers,
             ..selection.to_state()
@@ -355,6 +360,8 @@ impl InstanceHandle {
         {
             let mut inner = self.inner();
             inner.state = state;
+            self.audio
+                .set_has_programs(!inner.state.programs.is_empty());
             self.restore_cabinet(&mut inner, None);
             self.send_rig(&inner.state);
             self.restore_tuning(&mut inner);

@@ -8,8 +8,10 @@ use super::factory::{FACTORY, FactoryPreset};
 use super::file::{PresetError, PresetFileError, read};
 use super::location::PresetLocation;
 use super::store::files;
+use crate::library::LoadError;
 use crate::parameter_values::ParameterValues;
 use crate::product::Product;
+use crate::snapshot::{SelectionSnapshot, SoundSnapshot};
 use crate::state::{InstanceState, SoundState};
 
 /// Id of a preset in a list; stays the same when the list is read again.
@@ -42,6 +44,26 @@ impl PresetLocation {
             }
             Self::File(path) => read(path),
         }
+    }
+}
+
+impl PresetLocation {
+    /// Reads the preset and its files, to be played by this product; may take long. Returns its name
+    /// and its sound.
+    ///
+    /// # Errors
+    /// The preset cannot be read, it is one of another product, or its model may not run.
+    pub fn find_sound(&self, product: Product) -> Result<(String, SoundSnapshot), LoadError> {
+        let preset = self.read().map_err(|error| error.to_string())?;
+        if preset.product != product {
+            let wrong = PresetError::WrongProduct(preset.product);
+            return Err(format!("{}: {wrong}", preset.name).into());
+        }
+        let sound = SoundSnapshot {
+            values: preset.sound.parameters,
+            selection: SelectionSnapshot::find(*preset.sound.selection)?,
+        };
+        Ok((preset.name, sound))
     }
 }
 

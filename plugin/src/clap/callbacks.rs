@@ -276,6 +276,7 @@ fn on_main_thread(wrapper: &PluginWrapper) {
     // A failure of one does not keep the others from their work.
     catch_panic(|| {
         instance.apply_requested_variant();
+        instance.follow_program(&*wrapper.values, &*wrapper.values);
         instance.follow_scene(&*wrapper.values, &*wrapper.values);
         Some(())
     });

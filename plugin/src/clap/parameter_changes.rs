@@ -8,6 +8,7 @@ use super::event::{Event, HostOutput};
 use super::parameter_list::ListedParameter;
 use super::plugin_wrapper::PluginWrapper;
 use ondes_player::parameter::SCENE;
+use ondes_player::programs::ProgramNumber;
 use ondes_player::rig::scene::SCENES;
 
 use crate::parameters::WindowChange;
@@ -27,7 +28,7 @@ impl TakeChange for ParameterChanges<'_> {
         match midi {
             Some(midi) => {
                 let bindings = &self.wrapper.instance.midi_bindings;
-                scene(midi.data).is_some()
+                is_program(midi.data)
                     || controller(midi.data).is_some_and(|(number, _)| bindings.listens_to(number))
             }
             None => is_of_parameter(event),
@@ -55,9 +56,9 @@ impl TakeChange for ParameterChanges<'_> {
             self.move_controller(event.time(), number, position);
         }
         if let Some(midi) = event.get::<clap_event_midi>()
-            && let Some(scene) = scene(midi.data)
+            && let Some((_, number)) = self.wrapper.instance.audio.midi_banks.follow(&midi.data)
         {
-            self.choose_scene(event.time(), scene);
+            self.choose_program(event.time(), number);
         }
         is_of_parameter(event)
     }
@@ -107,11 +108,17 @@ impl ParameterChanges<'_> {
         }
     }
 
-    /// Goes to the scene of a program change.
-    fn choose_scene(&self, time: u32, scene: f32) {
+    /// Goes to the scene of a program change; the main thread does what else it may choose.
+    fn choose_program(&self, time: u32, number: ProgramNumber) {
+        let audio = &self.wrapper.instance.audio;
+        if audio.has_programs() {
+            return audio.request_program(number);
+        }
         let mut listed = self.wrapper.parameters.listed().iter();
-        if let Some(listed) = listed.find(|listed| listed.id == SCENE) {
-            self.set_by_midi(time, listed, scene);
+        if usize::from(number.program) < SCENES
+            && let Some(listed) = listed.find(|listed| listed.id == SCENE)
+        {
+            self.set_by_midi(time, listed, f32::from(number.program) + 1.0);
         }
     }
 
@@ -135,10 +142,9 @@ fn controller([status, number, value]: [u8; 3]) -> Option<(u8, f32)> {
     (status & 0xF0 == 0xB0).then_some((number, position))
 }
 
-/// Returns the value of [`SCENE`] for a program change, if there is such a scene.
-fn scene([status, program, _]: [u8; 3]) -> Option<f32> {
-    let is_one = status & 0xF0 == 0xC0 && usize::from(program) < SCENES;
-    is_one.then_some(f32::from(program) + 1.0)
+/// Returns whether it is a program change, or chooses its bank.
+fn is_program([status, number, _]: [u8; 3]) -> bool {
+    matches!((status & 0xF0, number), (0xC0, _) | (0xB0, 0 | 32))
 }
 
 fn is_of_parameter(event: &Event) -> bool {

@@ -6,6 +6,7 @@ mod host;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use clack_host::entry::PluginEntry;
 use clack_host::process::ProcessStatus;
@@ -13,6 +14,8 @@ use ondes_engine::instrument::EventKind;
 use ondes_player::instance::InstanceHandle;
 use ondes_player::library::BUNDLED;
 use ondes_player::midi_bindings::MidiBinding;
+use ondes_player::preset::location::PresetLocation;
+use ondes_player::programs::{Program, ProgramChoice, ProgramNumber};
 
 use self::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, state_content};
 use super::c_interface::FromHost;
@@ -55,6 +58,55 @@ fn instances_do_not_share_state() {
         (1, 1),
         "a destroyed instance leaves no reference behind"
     );
+}
+
+#[test]
+fn a_program_change_chooses_a_preset() {
+    let (mut host, instance) = open(EFFECT);
+    host.set_offline(true);
+    host.activate(48_000.0, 256);
+    let preset = PresetLocation::Factory("loop-station".into());
+    let number = |bank, program| ProgramNumber { bank, program };
+    let program = |number, choice| Program { number, choice };
+    instance.set_programs(vec![
+        program(number(130, 5), ProgramChoice::Preset(preset.clone())),
+        program(number(0, 1), ProgramChoice::Scene(7)),
+        program(number(0, 9), ProgramChoice::Scene(900)),
+    ]);
+    let midi = |messages: &[[u8; 3]]| -> Vec<(u32, HostEvent)> {
+        let events = messages.iter();
+        events
+            .map(|message| (7, HostEvent::Midi(*message)))
+            .collect()
+    };
+    host.block(
+        256,
+        &midi(&[[0xB1, 0, 1], [0xB1, 32, 2], [0xC1, 5, 0]]),
+        None,
+    );
+    let start = Instant::now();
+    while instance.read_state(|state| state.blocks.is_empty()) {
+        assert!(start.elapsed() < Duration::from_secs(20), "no preset");
+        std::thread::sleep(Duration::from_millis(5));
+        host.call_back();
+    }
+    assert_eq!(
+        instance.read_state(|state| state.preset.clone()),
+        Some(preset)
+    );
+    assert!(instance.history.labels()[0].as_deref() == Some("Preset Loop Station"));
+    assert_eq!(instance.programs().len(), 3, "a preset leaves them");
+    // Scenes by the table, and by their numbers where it has none.
+    for (message, expected) in [([0xC0, 1, 0], 6), ([0xC0, 2, 0], 2), ([0xC0, 9, 0], 2)] {
+        host.block(256, &midi(&[message]), None);
+        host.call_back();
+        host.call_back();
+        assert_eq!(instance.scenes().active, expected);
+    }
+    let saved = host.save();
+    instance.set_programs(Vec::new());
+    assert!(host.load(&saved));
+    assert_eq!(instance.programs().len(), 3);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use ondes_player::library::FileReference;
 use ondes_player::parameter::SCENE;
 use ondes_player::parameter_source::ParameterSource;
 use ondes_player::product::Product;
+use ondes_player::programs::{MidiBanks, ProgramNumber};
 use ondes_player::rig::block_state::BlockState;
 use ondes_player::rig::scene::SCENES;
 use ringbuf::traits::{Consumer, Producer, Split};
@@ -41,7 +42,7 @@ struct RackLink {
     setup: Setup,
     changes: HeapProd<RackChange>,
     retired: HeapCons<RetiredPart>,
-    programs: HeapCons<(u8, u8)>,
+    programs: HeapCons<(u8, ProgramNumber)>,
 }
 
 /// All tracks, and the master.
@@ -265,6 +266,7 @@ impl Mixer {
             messages: ArrayVec::new(),
             clock_follower: ClockFollower::new(),
             programs: choosing,
+            banks: MidiBanks::default(),
             master: Master::new(
                 self.master.clone(),
                 self.meter.clone(),
@@ -391,15 +393,17 @@ impl Mixer {
     /// Drops replaced parts, follows MIDI program changes and scenes, and returns the slots of tracks
     /// whose driver or latency has changed.
     pub fn tracks_to_renew(&mut self) -> Vec<usize> {
-        let mut programs = ArrayVec::<(u8, u8), QUEUE_CAPACITY>::new();
+        let mut programs = ArrayVec::<(u8, ProgramNumber), QUEUE_CAPACITY>::new();
         if let Some(link) = &mut self.link {
             while link.retired.try_pop().is_some() {}
             programs.extend(std::iter::from_fn(|| link.programs.try_pop()).take(QUEUE_CAPACITY));
         }
-        for (channel, program) in programs {
-            self.handle_program_change(channel, usize::from(program));
+        for (channel, number) in programs {
+            self.handle_program_change(channel, number);
         }
         for (_, track) in self.tracks() {
+            let parameters = &*track.parameters;
+            track.instance.follow_program(parameters, parameters);
             track
                 .instance
                 .follow_scene(&*track.parameters, &*track.parameters);
@@ -451,15 +455,21 @@ impl Mixer {
         self.requests.pop_front()
     }
 
-    /// Goes to a scene on all tracks that receive the MIDI channel, and requests a model of the set
-    /// list on those without scenes.
-    fn handle_program_change(&mut self, channel: u8, program: usize) {
+    /// Goes to what the tracks that receive the MIDI channel have chosen for it, to a scene on those
+    /// that have scenes only, and requests a model of the set list on the others.
+    fn handle_program_change(&mut self, channel: u8, number: ProgramNumber) {
         let receives = |(_, track): &(usize, &Track)| track.midi_channels >> channel & 1 == 1;
         let has_scenes = |track: &Track| track.instance.read_state(|state| state.scenes.are_used());
-        let (with_scenes, others): (Vec<_>, Vec<_>) = self
+        let (with_programs, others): (Vec<_>, Vec<_>) = self
             .tracks()
             .filter(receives)
-            .partition(|(_, track)| has_scenes(track));
+            .partition(|(_, track)| track.instance.audio.has_programs());
+        for (_, track) in with_programs {
+            track.instance.audio.request_program(number);
+        }
+        let (with_scenes, others): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|(_, track)| has_scenes(track));
+        let program = usize::from(number.program);
         if program < SCENES {
             for (_, track) in with_scenes {
                 track.parameters.set_value(SCENE, program as f32 + 1.0);
@@ -581,6 +591,7 @@ mod tests {
     use ondes_engine::realtime::LoadStatus;
     use ondes_player::library::BUNDLED;
     use ondes_player::parameter::DRIVER;
+    use ondes_player::programs::{Program, ProgramChoice};
 
     use super::*;
     use crate::io::{Callback, MidiMessage};
@@ -600,7 +611,7 @@ mod tests {
         mixer.add_silent(Product::Instrument).unwrap();
         mixer.set_list = vec![FileReference::to(&BUNDLED[1].model(), None)];
         mixer.tracks[1].as_mut().unwrap().midi_channels = 0;
-        mixer.handle_program_change(0, 0);
+        mixer.handle_program_change(0, ProgramNumber::default());
         mixer.tracks_to_renew();
         for (slot, expected) in [(0, 0), (1, 1), (2, 0)] {
             let track = mixer.track(slot).unwrap();
@@ -609,6 +620,16 @@ mod tests {
         let request = mixer.next_request().unwrap();
         assert_eq!(request.slot(), 2);
         assert!(mixer.next_request().is_none());
+        // What a track has chosen for program changes goes first.
+        let program = Program {
+            number: ProgramNumber::default(),
+            choice: ProgramChoice::Scene(5),
+        };
+        mixer.track(0).unwrap().instance.set_programs(vec![program]);
+        mixer.handle_program_change(0, ProgramNumber::default());
+        mixer.tracks_to_renew();
+        let track = mixer.track(0).unwrap();
+        assert_eq!(track.instance.scenes().active, 4);
     }
 
     #[test]
@@ -619,13 +640,17 @@ mod tests {
             .iter()
             .map(|bundled| FileReference::to(&bundled.model(), None))
             .collect();
-        (0..375).for_each(|change| mixer.handle_program_change(change as u8 % 16, change % 3));
+        let number = |program| ProgramNumber { bank: 0, program };
+        (0..375_u16).for_each(|change| {
+            let program = number((change % 3) as u8);
+            mixer.handle_program_change((change % 16) as u8, program);
+        });
         let superseded = ModelRequest::new(
             7,
             mixer.track(7).unwrap().instance.clone(),
             mixer.set_list[0].clone(),
         );
-        mixer.handle_program_change(9, 2);
+        mixer.handle_program_change(9, number(2));
         mixer.remove(3);
         let requests: Vec<_> = std::iter::from_fn(|| mixer.next_request()).collect();
         assert_eq!(

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use arrayvec::ArrayVec;
 use ondes_engine::pipeline::Transport;
 use ondes_engine::realtime::audio_callback;
+use ondes_player::programs::{MidiBanks, ProgramNumber};
 use ringbuf::traits::{Consumer, Producer};
 use ringbuf::{HeapCons, HeapProd};
 
@@ -18,8 +19,6 @@ use crate::io::{Callback, ClockFollower, MidiMessage, MidiReceiver, Tap};
 
 /// Largest number of MIDI messages per block; more are dropped and counted.
 const MESSAGES: usize = 1024;
-/// Status byte of a program change on channel 1.
-const PROGRAM_CHANGE: u8 = 0xC0;
 
 /// Audio callback that plays all strips and the master.
 pub struct Rack {
@@ -30,7 +29,8 @@ pub struct Rack {
     pub(super) messages: ArrayVec<(usize, MidiMessage), MESSAGES>,
     pub(super) clock_follower: ClockFollower,
     /// Program changes for the mixer: channel and number.
-    pub(super) programs: HeapProd<(u8, u8)>,
+    pub(super) programs: HeapProd<(u8, ProgramNumber)>,
+    pub(super) banks: MidiBanks,
     pub(super) master: Master,
     /// Latency of the slowest track, samples.
     pub(super) tracks_latency: usize,
@@ -183,11 +183,9 @@ impl Rack {
     pub fn receive_midi(&mut self, frame: usize, message: &MidiMessage) {
         let seconds = (self.clock + frame as u64) as f64 / f64::from(self.sample_rate);
         self.clock_follower.handle_message(seconds, message.bytes());
-        if let &[status, program] = message.bytes()
-            && status & 0xF0 == PROGRAM_CHANGE
-        {
+        if let Some(program) = self.banks.follow(message.bytes()) {
             // Program changes beyond the queue's capacity are dropped.
-            let _ = self.programs.try_push((status & 0x0F, program));
+            let _ = self.programs.try_push(program);
         }
         if self.messages.try_push((frame, *message)).is_err() {
             self.meter.lost_messages.fetch_add(1, Relaxed);

@@ -1,6 +1,7 @@
 //! Blocks before and after the model.
 
 mod block_panel;
+mod programs;
 mod tiles;
 
 use egui::{Button, Response, RichText, ScrollArea, TextEdit, Ui};
@@ -202,6 +203,7 @@ fn add_menu(ui: &mut Ui, frame: &mut Frame<'_>, list: &mut Vec<BlockState>, outc
             .response
             .on_hover_text("A cabinet or a room, after the model; it can be moved before it");
         });
+        programs::menu(ui, frame);
     });
 }
 

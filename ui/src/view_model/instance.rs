@@ -25,6 +25,7 @@ use ondes_player::parameter::{
 use ondes_player::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_player::preset::store;
 use ondes_player::product::Product;
+use ondes_player::programs::ProgramNumber;
 use ondes_player::rig::block_state::BlockState;
 use ondes_player::rig::branch_state::BranchState;
 use ondes_player::rig::scene::Scenes;
@@ -107,6 +108,7 @@ pub struct InstanceViewModel {
     branches: [BranchState; 2],
     scenes: Scenes,
     scene_midi: [MidiBinding; 3],
+    programs: Vec<(ProgramNumber, String)>,
     /// Threads that read files of new blocks.
     pub(super) new_blocks: Vec<JoinHandle<BlockState>>,
     /// Remark about the knobs of the chain.
@@ -186,6 +188,7 @@ impl InstanceViewModel {
             branches: Default::default(),
             scenes: Scenes::default(),
             scene_midi: [MidiBinding::None; 3],
+            programs: Vec::new(),
             new_blocks: Vec::new(),
             remark: None,
             cabinet: None,
@@ -240,6 +243,10 @@ impl InstanceViewModel {
             .collect();
         self.branches = instance.branches();
         self.scenes = instance.scenes();
+        let programs = instance.programs().into_iter();
+        self.programs = programs
+            .map(|program| (program.number, self.program_name(&program.choice)))
+            .collect();
         let problems = self.blocks.iter();
         self.block_problems = problems
             .map(|block| instance.block_problem(block))
@@ -702,6 +709,7 @@ impl ViewModel for InstanceViewModel {
                 branches: self.branches,
                 scenes: &self.scenes,
                 scene_midi: self.scene_midi,
+                programs: &self.programs,
             },
             mixer: MixerView {
                 input_gain,

@@ -122,14 +122,18 @@ impl PresetList {
     pub(super) fn set_current(&mut self, location: Option<&PresetLocation>) {
         let known = location.and_then(|location| self.listing.at(location));
         self.current = known.map(|preset| preset.id);
-        self.current_name = known
-            .map(|preset| preset.name.clone())
-            .or_else(|| match location? {
-                PresetLocation::Factory(key) => Some(FactoryPreset::find(key)?.preset().ok()?.name),
-                PresetLocation::File(path) => {
-                    Some(path.file_stem()?.to_string_lossy().into_owned())
-                }
-            });
+        self.current_name = location.and_then(|location| self.name(location));
+    }
+
+    /// Returns the name of a preset, whether it is in the list or not.
+    pub(super) fn name(&self, location: &PresetLocation) -> Option<String> {
+        if let Some(known) = self.listing.at(location) {
+            return Some(known.name.clone());
+        }
+        match location {
+            PresetLocation::Factory(key) => Some(FactoryPreset::find(key)?.preset().ok()?.name),
+            PresetLocation::File(path) => Some(path.file_stem()?.to_string_lossy().into_owned()),
+        }
     }
 
     /// Returns whether the sound has changed since the current preset was loaded or saved.

@@ -1,5 +1,6 @@
 //! Loading, saving and deleting presets. Files are read and written on threads of their own.
 
+use ondes_player::history::knob_edits;
 use ondes_player::library::LoadError;
 use ondes_player::parameter_source::ParameterSetter;
 use ondes_player::parameter_values::complete_values;
@@ -8,7 +9,7 @@ use ondes_player::preset::file::{self, PresetError};
 use ondes_player::preset::list::PresetId;
 use ondes_player::preset::location::PresetLocation;
 use ondes_player::preset::store::{self, file_name};
-use ondes_player::snapshot::{SelectionSnapshot, SoundSnapshot};
+use ondes_player::snapshot::SoundSnapshot;
 use ondes_player::state::{InstanceState, SoundState};
 
 use super::InstanceViewModel;
@@ -43,25 +44,7 @@ impl InstanceViewModel {
         (self.auditioned, self.loading) = (None, None);
         let (instance, request) = (self.instance.clone(), self.instance.begin_request());
         let (place, expected) = (location.clone(), self.presets.product);
-        let reader = std::thread::spawn(move || {
-            let Preset {
-                sound,
-                name,
-                product,
-                ..
-            } = place.read().map_err(|error| error.to_string())?;
-            if product != expected {
-                return Err(format!("{name}: {}", PresetError::WrongProduct(product)).into());
-            }
-            let selection = SelectionSnapshot::find(*sound.selection)?;
-            Ok((
-                name,
-                SoundSnapshot {
-                    values: sound.parameters,
-                    selection,
-                },
-            ))
-        });
+        let reader = std::thread::spawn(move || place.find_sound(expected));
         self.presets.pending.push(PendingPreset {
             instance,
             request,
@@ -162,7 +145,7 @@ impl InstanceViewModel {
             let sound = reader.join().unwrap_or_else(|_| Err(unread()));
             match sound {
                 Ok((name, SoundSnapshot { values, selection })) if instance.is_current(request) => {
-                    let (before, knobs) = (self.capture(), self.knob_edits(&values));
+                    let (before, knobs) = (self.capture(), knob_edits(&*self.source, &values));
                     let selection = selection.keeping_choices(&instance.selection_snapshot());
                     self.apply_sound(setter, SoundSnapshot { values, selection });
                     self.instance.set_preset(Some(location));

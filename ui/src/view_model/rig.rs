@@ -3,6 +3,7 @@
 use ondes_engine::panics::contain;
 use ondes_player::parameter::{Parameter, SCENE};
 use ondes_player::parameter_source::ParameterSetter;
+use ondes_player::programs::{Program, ProgramChoice, ProgramNumber};
 use ondes_player::rig::block_state::{BlockState, Content};
 
 use super::InstanceViewModel;
@@ -31,9 +32,64 @@ impl InstanceViewModel {
             }),
             RigCommand::Finish => self.finish_rig_change("Rig"),
             RigCommand::Add(block) => self.add_block(block),
+            RigCommand::AddSceneProgram => {
+                let scene = self.instance.read_state(|state| state.scenes.active) + 1;
+                self.add_program(ProgramChoice::Scene(scene));
+            }
+            RigCommand::AddPresetProgram => {
+                let preset = self.instance.read_state(|state| state.preset.clone());
+                if let Some(preset) = preset {
+                    self.add_program(ProgramChoice::Preset(preset));
+                }
+            }
+            RigCommand::SetProgram(place, number) => self.change_programs(|programs| {
+                if let Some(program) = programs.get_mut(place) {
+                    program.number = number;
+                }
+            }),
+            RigCommand::RemoveProgram(place) => self.change_programs(|programs| {
+                if place < programs.len() {
+                    programs.remove(place);
+                }
+            }),
             RigCommand::GoToScene(scene) => self.go_to_scene(setter, scene),
             RigCommand::NameScene(name) => {
                 self.record_change("Name of a scene", |this| this.instance.rename_scene(name));
+            }
+        }
+    }
+
+    /// Lets the program change after the last one choose something.
+    fn add_program(&mut self, choice: ProgramChoice) {
+        self.change_programs(|programs| {
+            let last = programs.iter().map(|program| program.number).max();
+            let number = last.map_or(ProgramNumber::default(), ProgramNumber::next);
+            programs.push(Program { number, choice });
+        });
+    }
+
+    fn change_programs(&mut self, change: impl FnOnce(&mut Vec<Program>)) {
+        self.record_change("Program changes", |this| {
+            let mut programs = this.instance.programs();
+            change(&mut programs);
+            this.instance.set_programs(programs);
+        });
+    }
+
+    /// Returns the name of what a program change chooses.
+    pub(super) fn program_name(&self, choice: &ProgramChoice) -> String {
+        match choice {
+            ProgramChoice::Scene(scene) => {
+                let scenes = self.instance.scenes();
+                let known = scene.checked_sub(1).and_then(|index| scenes.get(index));
+                match known.map_or("", |scene| &scene.name) {
+                    "" => format!("Scene {scene}"),
+                    name => format!("Scene {scene}: {name}"),
+                }
+            }
+            ProgramChoice::Preset(location) => {
+                let name = self.presets.name(location);
+                name.unwrap_or_else(|| "a preset that is missing".into())
             }
         }
     }

@@ -9,10 +9,11 @@ use std::time::Instant;
 
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
-use ondes_player::history::{Change, Edit, OutsideSetting, Slots, Step};
-use ondes_player::parameter::{Parameter, ParameterId, ParameterScope, all};
+use ondes_player::history::{Change, Edit, OutsideSetting, Slots, Step, changed, knob_edits};
+use ondes_player::parameter::{Parameter, ParameterId};
 use ondes_player::parameter_source::ParameterSetter;
 use ondes_player::parameter_values::ParameterValues;
+use ondes_player::programs::Program;
 use ondes_player::snapshot::{SelectionSnapshot, SoundSnapshot};
 
 use super::InstanceViewModel;
@@ -62,6 +63,7 @@ pub(super) struct Captured {
     pad: Option<[String; 2]>,
     executor: ExecutorSelection,
     resampling: Resampling,
+    programs: Vec<Program>,
     midi: BTreeMap<String, u8>,
 }
 
@@ -78,7 +80,7 @@ impl InstanceViewModel {
                 let (before, current) = (self.capture(), self.sound_snapshot());
                 let mut knobs = Vec::new();
                 if let Some(sound) = self.instance.compare_slots.recall(slot, current) {
-                    knobs = self.knob_edits(&sound.values);
+                    knobs = knob_edits(&*self.source, &sound.values);
                     self.apply_sound(setter, sound);
                 }
                 self.record_since(before, knobs, format!("Slot {}", slot.name()));
@@ -123,6 +125,7 @@ impl InstanceViewModel {
                 .map(<[String; 2]>::from),
             executor: self.instance.read_state(|state| state.executor),
             resampling: self.instance.read_state(|state| state.resampling),
+            programs: self.instance.programs(),
             midi: self.instance.midi_bindings.bindings(),
         }
     }
@@ -142,6 +145,7 @@ impl InstanceViewModel {
         );
         edits.extend(changed(before.executor, now.executor).map(Edit::Executor));
         edits.extend(changed(before.resampling, now.resampling).map(Edit::Resampling));
+        edits.extend(changed(before.programs, now.programs).map(Edit::Programs));
         edits.extend(changed(before.midi, now.midi).map(Edit::Midi));
         self.record(label, edits);
     }
@@ -167,22 +171,9 @@ impl InstanceViewModel {
         std::mem::take(&mut self.recorder.restored)
     }
 
-    /// Returns the changes of knobs that these parameter values mean.
-    pub(super) fn knob_edits(&self, values: &ParameterValues) -> Vec<Edit> {
-        let edit = |(id, parameter): (ParameterId, &'static Parameter)| {
-            let value = values.get(parameter.id)?.for_parameter(parameter)?;
-            let (before, after) = (self.source.normalized(id)?, parameter.normalize(value));
-            Some(Edit::Knob(id, changed(before, after)?))
-        };
-        all()
-            .filter(|(_, parameter)| parameter.scope != ParameterScope::Momentary)
-            .filter_map(edit)
-            .collect()
-    }
-
     /// Returns the edits of knobs that have been turned since these values were taken.
     pub(super) fn knob_edits_since(&self, values: &ParameterValues) -> Vec<Edit> {
-        let back = self.knob_edits(values).into_iter();
+        let back = knob_edits(&*self.source, values).into_iter();
         back.map(|edit| match edit {
             Edit::Knob(id, Change { before, after }) => Edit::Knob(
                 id,
@@ -333,6 +324,7 @@ impl InstanceViewModel {
             Edit::Pad(change) => self.instance.set_pad(side.pick(change)),
             Edit::Executor(change) => self.instance.set_executor(side.pick(change)),
             Edit::Resampling(change) => self.instance.set_resampling(side.pick(change)),
+            Edit::Programs(change) => self.instance.set_programs(side.pick(change)),
             Edit::Midi(change) => self.instance.midi_bindings.restore(&side.pick(change)),
             Edit::Outside(change) => self.recorder.restored.push(side.pick(change)),
         }
@@ -344,11 +336,6 @@ impl InstanceViewModel {
         (self.auditioned, self.loading) = (None, None);
         self.instance.restore_selection(selection);
     }
-}
-
-/// Returns the change between two values, if they differ.
-fn changed<T: PartialEq>(before: T, after: T) -> Option<Change<T>> {
-    (before != after).then_some(Change { before, after })
 }
 
 /// Side of a change that is restored.

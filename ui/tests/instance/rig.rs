@@ -110,7 +110,7 @@ fn a_macro_turns_a_block_and_is_named_after_it() {
 
 #[test]
 fn pedals_step_through_the_scenes() {
-    let mut track = Track::new();
+    let track = Track::new();
     let scene = |track: &Track| {
         track.shared.follow_scene(&*track.store, &*track.store);
         let shown = track.store.scene();

@@ -19,6 +19,7 @@ use ondes_player::monitor::MeterLevel;
 use ondes_player::parameter::{BYPASS, CONTROL_INPUT, DRIVER, ParameterId, SOURCE};
 use ondes_player::preset::list::PresetId;
 use ondes_player::product::Product;
+use ondes_player::programs::ProgramNumber;
 use ondes_player::rig::block_state::BlockState;
 use ondes_player::rig::branch_state::BranchState;
 use ondes_player::rig::scene::Scenes;
@@ -92,6 +93,7 @@ pub struct Fake {
     pub problems: Vec<Option<String>>,
     pub peaks: Vec<f32>,
     pub activities: Vec<Option<Activity>>,
+    pub programs: Vec<(ProgramNumber, String)>,
     pub branches: [BranchState; 2],
     pub scenes: Scenes,
     pub tuning: Option<String>,
@@ -269,6 +271,7 @@ impl ViewModel for Fake {
                 activities: &self.activities,
                 branches: self.branches,
                 scenes: &self.scenes,
+                programs: &self.programs,
                 scene_midi: [
                     MidiBinding::None,
                     MidiBinding::None,

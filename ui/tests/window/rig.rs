@@ -4,6 +4,7 @@ use egui::{Key, Modifiers, Role};
 use egui_kittest::kittest::Queryable;
 use ondes_engine::effects::{Activity, effect};
 use ondes_player::cabinet::bundled::BUNDLED;
+use ondes_player::programs::ProgramNumber;
 use ondes_player::rig::block_macros;
 use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
 use ondes_player::rig::branch_state::{Branch, BranchState};
@@ -272,4 +273,37 @@ fn the_stage_has_scenes_and_what_is_next() {
     choose(&mut test, Role::Button, "Stage");
     choose(&mut test, Role::Button, "Leave");
     choose(&mut test, Role::Button, "Rig");
+}
+
+#[test]
+fn program_changes_are_listed_numbered_and_removed() {
+    let mut test = page(&[]);
+    choose(&mut test, Role::Button, "Program changes");
+    choose(&mut test, Role::Button, "Add this scene");
+    expect(&mut test, [RigCommand::AddSceneProgram]);
+    let number = ProgramNumber {
+        bank: 2,
+        program: 9,
+    };
+    test.state_mut().model.programs = vec![(number, "Verse".into())];
+    settle(&mut test);
+    choose(&mut test, Role::Button, "Add this preset");
+    expect(&mut test, [RigCommand::AddPresetProgram]);
+    test.get_by_role_and_label(Role::SpinButton, "Program of Verse")
+        .focus();
+    settle(&mut test);
+    test.get_by_label("Program of Verse").type_text("10");
+    settle(&mut test);
+    press(&mut test, Key::Enter);
+    let commands = test.state_mut().commands();
+    let next = ProgramNumber {
+        program: 10,
+        ..number
+    };
+    assert!(
+        commands.contains(&RigCommand::SetProgram(0, next).into()),
+        "{commands:?}"
+    );
+    choose(&mut test, Role::Button, "Remove Verse");
+    expect(&mut test, [RigCommand::RemoveProgram(0)]);
 }

@@ -121,6 +121,7 @@ impl Fake {
             problems: Vec::new(),
             peaks: Vec::new(),
             activities: Vec::new(),
+            programs: Vec::new(),
             branches: Default::default(),
             scenes: Default::default(),
             asks_for_consent: false,
