@@ -20,7 +20,7 @@ mod chorus;
 mod compressor;
 mod delay;
 mod drive;
-mod equalizer;
+pub mod equalizer;
 mod flanger;
 mod gate;
 mod limiter;

@@ -74,6 +74,24 @@ impl Svf {
         self.integrators = [first, g * first, g * g * first];
     }
 
+    /// Returns the gain at a frequency in Hz, dB.
+    #[must_use]
+    pub fn gain_db(&self, hz: f64, sample_rate: u32) -> f64 {
+        let [first, second, _] = self.integrators;
+        let g = second / first;
+        let k = (1.0 / first - 1.0) / g - g;
+        let relative = (hz / f64::from(sample_rate)).min(0.5);
+        let w = (PI * relative).tan() / g;
+        // The band is s / (s² + k s + 1) and the low band 1 / (s² + k s + 1), at s = i w.
+        let [by_input, by_band, by_low] = self.mix;
+        let (below_real, below_imaginary) = (1.0 - w * w, k * w);
+        let real = by_input * below_real + by_low;
+        let imaginary = by_input * below_imaginary + by_band * w;
+        let power = (real * real + imaginary * imaginary)
+            / (below_real * below_real + below_imaginary * below_imaginary);
+        10.0 * power.log10()
+    }
+
     /// Forgets all sound.
     pub fn reset(&mut self) {
         self.state = [0.0; 2];
@@ -131,6 +149,10 @@ mod tests {
                 (found - expected).abs() < 0.1,
                 "{response:?} at {hz} Hz: {found} dB"
             );
+            let mut filter = Svf::default();
+            filter.set(response, 1_000.0, std::f64::consts::FRAC_1_SQRT_2, 48_000);
+            let drawn = filter.gain_db(hz, 48_000);
+            assert!((drawn - found).abs() < 0.01, "{drawn} for {found} dB");
         }
         assert!(gain_db(FilterResponse::LowPass, 8_000.0) < -34.0);
     }

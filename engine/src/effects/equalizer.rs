@@ -5,10 +5,12 @@ use crate::dsp::level::limit_sample;
 use crate::dsp::ramp::Ramp;
 use crate::dsp::svf::{FilterResponse, Svf};
 
+/// Id of the effect.
+pub const ID: &str = "equalizer";
 /// Bands: a low shelf, six bells, a high shelf.
-const BANDS: usize = 8;
+pub const BANDS: usize = 8;
 /// Parameters of a band: frequency, gain, Q.
-const OF_A_BAND: usize = 3;
+pub const OF_A_BAND: usize = 3;
 /// Time after which filters have decayed, s.
 const RING_S: f32 = 0.3;
 
@@ -55,13 +57,52 @@ static PARAMETERS: [[EffectParameter; OF_A_BAND]; BANDS] = [
 ];
 
 pub(super) static KIND: EffectKind = EffectKind {
-    id: "equalizer",
+    id: ID,
     name: "Equaliser",
     description: "Eight bands: a low shelf, six bells and a high shelf.",
     parameters: PARAMETERS.as_flattened(),
     mix: 1.0,
     new: |sample_rate| Box::new(Equalizer::new(sample_rate)),
 };
+
+/// Returns what a band does with a gain in dB.
+fn response(band: usize) -> fn(f64) -> FilterResponse {
+    match band {
+        0 => FilterResponse::LowShelf,
+        band if band == BANDS - 1 => FilterResponse::HighShelf,
+        _ => FilterResponse::Bell,
+    }
+}
+
+/// Gain by frequency.
+pub struct Curve {
+    bands: [Svf; BANDS],
+    sample_rate: u32,
+}
+
+impl Curve {
+    /// Creates the curve of an equaliser with these values of its parameters, which are in range, at
+    /// a sample rate in Hz.
+    #[must_use]
+    pub fn new(values: &[f32], sample_rate: u32) -> Self {
+        let mut bands: [Svf; BANDS] = Default::default();
+        for (number, band) in bands.iter_mut().enumerate() {
+            let own = values.chunks_exact(OF_A_BAND).nth(number);
+            let [hz, db, quality] = own.map_or([1e3, 0.0, 1.0], |own| {
+                [own[0], own[1], own[2]].map(f64::from)
+            });
+            band.set(response(number)(db), hz, quality, sample_rate);
+        }
+        Self { bands, sample_rate }
+    }
+
+    /// Returns the gain at a frequency in Hz, dB.
+    #[must_use]
+    pub fn gain_db(&self, hz: f64) -> f64 {
+        let bands = self.bands.iter();
+        bands.map(|band| band.gain_db(hz, self.sample_rate)).sum()
+    }
+}
 
 struct Equalizer {
     steps: Steps,
@@ -84,11 +125,7 @@ impl Equalizer {
         let ramp = |value| Ramp::new(value, CHANGE_S, sample_rate / STEP as u32);
         let band = |band: usize| Band {
             sample_rate,
-            response: match band {
-                0 => FilterResponse::LowShelf,
-                band if band == BANDS - 1 => FilterResponse::HighShelf,
-                _ => FilterResponse::Bell,
-            },
+            response: response(band),
             values: [ramp(10.0), ramp(0.0), ramp(1.0)],
             filters: Default::default(),
             ringing: 0,

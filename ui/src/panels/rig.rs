@@ -1,6 +1,7 @@
 //! Blocks before and after the model.
 
 mod block_panel;
+mod equalizer_curve;
 mod programs;
 mod tiles;
 

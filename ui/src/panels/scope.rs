@@ -124,11 +124,12 @@ fn waveform(painter: &Painter, rect: Rect, wave: &[f32], ink: Color32) {
 }
 
 /// Returns the position of a frequency on the axis, 0 … 1.
-fn along(hz: f32) -> f32 {
+pub(crate) fn along(hz: f32) -> f32 {
     (hz / LOW_HZ).ln() / (HIGH_HZ / LOW_HZ).ln()
 }
 
-fn hz_at(part: f32) -> f32 {
+/// Returns the frequency at a position, Hz.
+pub(crate) fn hz_at(part: f32) -> f32 {
     LOW_HZ * (HIGH_HZ / LOW_HZ).powf(part)
 }
 

@@ -84,6 +84,27 @@ fn blocks_stand_before_and_after_the_model() {
     still(&mut test, "rig");
 }
 
+#[test]
+fn the_equaliser_is_a_curve() {
+    let mut block = BlockState::of_effect(effect("equalizer").expect("an effect"));
+    for (id, value) in [
+        ("gain1", 5.0),
+        ("frequency3", 400.0),
+        ("gain3", -7.0),
+        ("q3", 2.0),
+        ("gain8", 4.0),
+    ] {
+        block.values.insert(id.into(), value);
+    }
+    block.turn_by("gain1", Some(7));
+    let mut test = open(Fake {
+        blocks: vec![block],
+        ..Fake::amplifying()
+    });
+    choose(&mut test, Role::Button, "Rig");
+    still(&mut test, "equalizer");
+}
+
 /// A rig with five scenes, on stage.
 fn on_stage(blocks: Vec<BlockState>, tuner: bool, scale: f32, size: egui::Vec2) -> Test {
     let names = [

@@ -307,3 +307,31 @@ fn program_changes_are_listed_numbered_and_removed() {
     choose(&mut test, Role::Button, "Remove Verse");
     expect(&mut test, [RigCommand::RemoveProgram(0)]);
 }
+
+#[test]
+fn the_equaliser_is_drawn_and_its_points_are_dragged() {
+    let mut test = page(&[state("equalizer")]);
+    let curve = test.get_by_role_and_label(Role::Group, "Curve").rect();
+    // The first point: 80 Hz, flat.
+    let along = (80.0_f32 / 20.0).ln() / 1_000.0_f32.ln();
+    let inner = curve.shrink(7.0);
+    let from = egui::pos2(inner.left() + along * inner.width(), inner.center().y);
+    test.drag_at(from);
+    settle(&mut test);
+    test.hover_at(from + egui::vec2(20.0, -30.0));
+    settle(&mut test);
+    test.drop_at(from + egui::vec2(20.0, -30.0));
+    settle(&mut test);
+    let commands = test.state_mut().commands();
+    assert_eq!(commands.last(), Some(&RigCommand::Finish.into()));
+    let values = test.state().model.blocks[0].values.clone();
+    assert!((85.0..200.0).contains(&values["frequency1"]), "{values:?}");
+    assert!((7.0..11.0).contains(&values["gain1"]), "{values:?}");
+    // Its knobs are those of the chosen band.
+    assert!(
+        test.query_by_role_and_label(Role::Slider, "Gain 2")
+            .is_none()
+    );
+    choose(&mut test, Role::Button, "Band 2");
+    slider(&test, "Gain 2");
+}

@@ -4,12 +4,12 @@ use egui::{
     Button, Checkbox, ComboBox, DragValue, Grid, Label, Response, RichText, Sense, Slider,
     SliderClamping, Ui,
 };
-use ondes_engine::effects::EffectParameter;
+use ondes_engine::effects::{EffectParameter, equalizer};
 use ondes_player::rig::block_macros;
 use ondes_player::rig::block_state::BlockState;
 use ondes_player::rig::branch_state::{self, Branch, BranchState, MAX_DELAY_MS};
 
-use super::Outcome;
+use super::{Outcome, equalizer_curve};
 use crate::knob_menu;
 use crate::theme::{self, GAP, Palette};
 use crate::view::MacroKnob;
@@ -165,9 +165,14 @@ fn move_down(list: &mut [BlockState], place: usize) -> usize {
 }
 
 fn knobs(ui: &mut Ui, state: &mut BlockState, macros: &[MacroKnob], outcome: &mut Outcome) {
+    let band = (state.block == equalizer::ID).then(|| equalizer_curve::show(ui, state, outcome));
     let Some(kind) = state.kind() else { return };
     let [share, level] = [state.mix_parameter(), state.level_parameter()];
-    let own = kind.parameters.iter();
+    let own = match band {
+        Some(band) => equalizer_curve::of_band(kind.parameters, band),
+        None => kind.parameters,
+    };
+    let own = own.iter();
     let mut all: Vec<(EffectParameter, f32)> = own
         .map(|parameter| (parameter.clone(), state.value(parameter)))
         .collect();
