@@ -24,10 +24,10 @@ pub enum FilePurpose {
     MissingModel,
     /// The impulse response of the cabinet.
     Cabinet,
-    /// The model of a new block.
-    ModelBlock,
-    /// The impulse response of a new block.
-    ResponseBlock,
+    /// The model of a new block, or of the block at a place.
+    ModelBlock(Option<usize>),
+    /// The impulse response of a new block, or of the block at a place.
+    ResponseBlock(Option<usize>),
     /// The sound for a setting of a TorchScript program, by its index.
     Sound(usize),
 }
@@ -151,6 +151,8 @@ commands! {
         Finish,
         /// Read the file of a block, and add it.
         Add(BlockState),
+        /// Read the file of a block, and put it in the place of another one, with its settings.
+        Replace(usize, BlockState),
         /// Let the next free program change choose the scene that is heard.
         AddSceneProgram,
         /// Let the next free program change choose the preset that was loaded last.

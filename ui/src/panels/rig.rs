@@ -82,15 +82,8 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut RigPage, rig: 
         ui.weak("No blocks: add a pedal, a delay or an impulse response before or after the model");
     } else {
         let problem = rig.problems.get(page.chosen).and_then(Option::as_deref);
-        let macros = frame.view.knobs.macros;
-        block_panel::show(
-            ui,
-            &mut list,
-            &mut page.chosen,
-            problem,
-            macros,
-            &mut outcome,
-        );
+        let chosen = &mut page.chosen;
+        block_panel::show(ui, frame, &mut list, chosen, problem, &mut outcome);
     }
     let mut branches = rig.branches;
     if list.iter().any(|block| block.branch.is_some()) {
@@ -193,13 +186,13 @@ fn add_menu(ui: &mut Ui, frame: &mut Frame<'_>, list: &mut Vec<BlockState>, outc
             .on_hover_text("An effect of Ondes, after the model; it can be moved before it");
             ui.menu_button("Add model", |ui| {
                 theme::menu(ui);
-                models(ui, frame);
+                models(ui, frame, None);
             })
             .response
             .on_hover_text("Another capture or codec, after the model; it can be moved before it");
             ui.menu_button("Add impulse response", |ui| {
                 theme::menu(ui);
-                responses(ui, frame);
+                responses(ui, frame, None);
             })
             .response
             .on_hover_text("A cabinet or a room, after the model; it can be moved before it");
@@ -208,8 +201,16 @@ fn add_menu(ui: &mut Ui, frame: &mut Frame<'_>, list: &mut Vec<BlockState>, outc
     });
 }
 
-/// Offers the models that process sound.
-fn models(ui: &mut Ui, frame: &mut Frame<'_>) {
+/// Adds a block of a file, or puts it in the place of another one.
+fn put(frame: &mut Frame<'_>, block: BlockState, place: Option<usize>) {
+    frame.push(match place {
+        Some(place) => RigCommand::Replace(place, block),
+        None => RigCommand::Add(block),
+    });
+}
+
+/// Offers the models that process sound, for a new block or the one at a place.
+fn models(ui: &mut Ui, frame: &mut Frame<'_>, place: Option<usize>) {
     let models = frame.view.models.list.iter();
     let fitting: Vec<&ModelEntry> = models
         .filter(|model| matches!(model.kind, Kind::Effect | Kind::Codec))
@@ -221,27 +222,24 @@ fn models(ui: &mut Ui, frame: &mut Frame<'_>) {
             for model in &fitting[rows] {
                 let item = theme::item(ui, Button::new(&model.name));
                 if item.on_hover_text(&model.about).clicked() {
-                    frame.push(RigCommand::Add(BlockState::of_file(
-                        MODEL,
-                        &model.name,
-                        model.path.as_deref(),
-                    )));
+                    let block = BlockState::of_file(MODEL, &model.name, model.path.as_deref());
+                    put(frame, block, place);
                 }
             }
         });
-    browse(ui, frame, FilePurpose::ModelBlock);
+    browse(ui, frame, FilePurpose::ModelBlock(place));
 }
 
-/// Offers the impulse responses that are bundled, and those of the user.
-fn responses(ui: &mut Ui, frame: &mut Frame<'_>) {
+/// Offers the impulse responses that are bundled, and those of the user, likewise.
+fn responses(ui: &mut Ui, frame: &mut Frame<'_>, place: Option<usize>) {
     for cabinet in &bundled::BUNDLED {
         let item = theme::item(ui, Button::new(cabinet.name));
         if item.on_hover_text(cabinet.description).clicked() {
-            frame.push(RigCommand::Add(BlockState::of_file(
-                RESPONSE,
-                cabinet.name,
-                None,
-            )));
+            put(
+                frame,
+                BlockState::of_file(RESPONSE, cabinet.name, None),
+                place,
+            );
         }
     }
     let files = frame.view.chain.cabinets;
@@ -253,15 +251,11 @@ fn responses(ui: &mut Ui, frame: &mut Frame<'_>) {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy();
                 let item = theme::item(ui, Button::new(&*name));
                 if item.on_hover_text(path.display().to_string()).clicked() {
-                    frame.push(RigCommand::Add(BlockState::of_file(
-                        RESPONSE,
-                        "",
-                        Some(path),
-                    )));
+                    put(frame, BlockState::of_file(RESPONSE, "", Some(path)), place);
                 }
             }
         });
-    browse(ui, frame, FilePurpose::ResponseBlock);
+    browse(ui, frame, FilePurpose::ResponseBlock(place));
 }
 
 fn browse(ui: &mut Ui, frame: &mut Frame<'_>, purpose: FilePurpose) {

@@ -78,12 +78,12 @@ impl InstanceViewModel {
                 file_types: vec![models],
                 ..DialogRequest::default()
             },
-            FilePurpose::ModelBlock => DialogRequest {
+            FilePurpose::ModelBlock(_) => DialogRequest {
                 title: "Add a model",
                 file_types: vec![models],
                 ..DialogRequest::default()
             },
-            FilePurpose::Cabinet | FilePurpose::ResponseBlock => DialogRequest {
+            FilePurpose::Cabinet | FilePurpose::ResponseBlock(_) => DialogRequest {
                 title: "Open an impulse response",
                 file_types: vec![("Audio files", FILE_EXTENSIONS.to_vec())],
                 folder: self.cabinets.folder().map(Path::to_owned),
@@ -111,11 +111,11 @@ impl InstanceViewModel {
             (DialogAnswer::Pending | DialogAnswer::Cancelled, _) => {}
             (DialogAnswer::Unavailable, _) => self.own_notice = Some(UNAVAILABLE),
             (DialogAnswer::Chosen(path), FilePurpose::Model) => self.open_file(path),
-            (DialogAnswer::Chosen(path), FilePurpose::ModelBlock) => {
-                self.add_block(BlockState::of_file(MODEL, "", Some(&path)));
+            (DialogAnswer::Chosen(path), FilePurpose::ModelBlock(place)) => {
+                self.add_block(BlockState::of_file(MODEL, "", Some(&path)), place);
             }
-            (DialogAnswer::Chosen(path), FilePurpose::ResponseBlock) => {
-                self.add_block(BlockState::of_file(RESPONSE, "", Some(&path)));
+            (DialogAnswer::Chosen(path), FilePurpose::ResponseBlock(place)) => {
+                self.add_block(BlockState::of_file(RESPONSE, "", Some(&path)), place);
             }
             (DialogAnswer::Chosen(path), FilePurpose::Cabinet) => self.load_cabinet(path),
             (DialogAnswer::Chosen(path), FilePurpose::Sound(index)) => {

@@ -41,6 +41,7 @@ use super::latent_rows::LatentRows;
 use super::model_list::{ModelList, ModelLocation};
 use super::preset_list::PresetList;
 use super::program;
+use super::rig::NewBlock;
 use super::signal_data::SignalData;
 use super::spectrum::Spectrum;
 use super::tuner::Tuner;
@@ -110,7 +111,7 @@ pub struct InstanceViewModel {
     scene_midi: [MidiBinding; 3],
     programs: Vec<(ProgramNumber, String)>,
     /// Threads that read files of new blocks.
-    pub(super) new_blocks: Vec<JoinHandle<BlockState>>,
+    pub(super) new_blocks: Vec<NewBlock>,
     /// Remark about the knobs of the chain.
     remark: Option<String>,
     cabinet: Option<FileReference>,

@@ -1,5 +1,7 @@
 //! Commands on blocks.
 
+use std::thread::JoinHandle;
+
 use ondes_engine::panics::contain;
 use ondes_player::parameter::{Parameter, SCENE};
 use ondes_player::parameter_source::ParameterSetter;
@@ -31,7 +33,8 @@ impl InstanceViewModel {
                 }
             }),
             RigCommand::Finish => self.finish_rig_change("Rig"),
-            RigCommand::Add(block) => self.add_block(block),
+            RigCommand::Add(block) => self.add_block(block, None),
+            RigCommand::Replace(place, block) => self.add_block(block, Some(place)),
             RigCommand::AddSceneProgram => {
                 let scene = self.instance.read_state(|state| state.scenes.active) + 1;
                 self.add_program(ProgramChoice::Scene(scene));
@@ -94,9 +97,14 @@ impl InstanceViewModel {
         }
     }
 
-    /// Reads the file of a block, to be added then.
-    pub(super) fn add_block(&mut self, block: BlockState) {
-        self.new_blocks.push(std::thread::spawn(|| read(block)));
+    /// Reads the file of a block, to be added then, or put in the place of another one.
+    pub(super) fn add_block(&mut self, block: BlockState, place: Option<usize>) {
+        // Others may move meanwhile.
+        let replaced = place.and_then(|place| self.instance.blocks().into_iter().nth(place));
+        self.new_blocks.push(NewBlock {
+            reader: std::thread::spawn(|| read(block)),
+            replaced,
+        });
     }
 
     /// Goes to a scene, in one step.
@@ -112,14 +120,29 @@ impl InstanceViewModel {
 
     /// Adds blocks whose files have been read.
     pub(super) fn add_new_blocks(&mut self) {
-        while let Some(place) = self.new_blocks.iter().position(|new| new.is_finished()) {
-            if let Ok(block) = self.new_blocks.remove(place).join() {
-                let mut blocks = self.instance.blocks();
-                self.begin_rig_change();
-                blocks.push(block);
-                self.instance.set_blocks(blocks);
-                self.finish_rig_change("New block");
+        let is_read = |new: &NewBlock| new.reader.is_finished();
+        while let Some(place) = self.new_blocks.iter().position(is_read) {
+            let NewBlock { reader, replaced } = self.new_blocks.remove(place);
+            let Ok(block) = reader.join() else { continue };
+            let mut blocks = self.instance.blocks();
+            let before = replaced.and_then(|replaced| {
+                let mut known = blocks.iter_mut();
+                known.find(|known| **known == replaced)
+            });
+            self.begin_rig_change();
+            match before {
+                Some(before) => {
+                    *before = BlockState {
+                        block: block.block,
+                        file: block.file,
+                        content: block.content,
+                        ..before.clone()
+                    }
+                }
+                None => blocks.push(block),
             }
+            self.instance.set_blocks(blocks);
+            self.finish_rig_change("New block");
         }
     }
 
@@ -134,6 +157,13 @@ impl InstanceViewModel {
             self.record_since(before, Vec::new(), label.into());
         }
     }
+}
+
+/// A block whose file is being read.
+pub(super) struct NewBlock {
+    reader: JoinHandle<BlockState>,
+    /// The block that it replaces, if it is still there.
+    replaced: Option<BlockState>,
 }
 
 /// Reads the file of a block.

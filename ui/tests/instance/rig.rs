@@ -305,6 +305,31 @@ fn a_model_begins_without_a_click_while_its_sound_plays() {
 }
 
 #[test]
+fn a_model_is_replaced_with_its_settings_and_undone() {
+    let mut track = Track::new();
+    let mut first = add(&mut track, MODEL, "crunch", true);
+    first.level = -3.0;
+    first.values.insert("model.gain".into(), 6.0);
+    first.turn_by("model.gain", Some(4));
+    change(
+        &mut track,
+        &[level(0.0, true), first.clone(), level(-1.0, false)],
+    );
+    let other = BlockState::of_file(MODEL, "triode", None);
+    track.handle(RigCommand::Replace(1, other));
+    track.settle();
+    let blocks = track.shared.blocks();
+    assert_eq!(blocks[1].name(), "Triode");
+    let kept = BlockState {
+        file: first.file.clone(),
+        ..blocks[1].clone()
+    };
+    assert_eq!((kept, blocks.len()), (first.clone(), 3));
+    track.handle(HistoryCommand::Undo);
+    assert_eq!(track.shared.blocks()[1], first);
+}
+
+#[test]
 fn a_file_that_is_missing_says_so_and_is_found_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("lost.ondes");

@@ -166,7 +166,15 @@ fn models_and_responses_are_offered() {
     choose(&mut test, Role::Button, "Add impulse response");
     choose(&mut test, Role::Button, BUNDLED[0].name);
     let added = BlockState::of_file(RESPONSE, BUNDLED[0].name, None);
-    expect(&mut test, [RigCommand::Add(added)]);
+    expect(&mut test, [RigCommand::Add(added.clone())]);
+    let mut block = added;
+    block.find();
+    test.state_mut().model.blocks = vec![block];
+    settle(&mut test);
+    choose(&mut test, Role::Button, "Replace");
+    choose(&mut test, Role::Button, BUNDLED[1].name);
+    let other = BlockState::of_file(RESPONSE, BUNDLED[1].name, None);
+    expect(&mut test, [RigCommand::Replace(0, other)]);
 }
 
 #[test]

@@ -6,10 +6,11 @@ use egui::{
 };
 use ondes_engine::effects::{EffectParameter, equalizer};
 use ondes_player::rig::block_macros;
-use ondes_player::rig::block_state::BlockState;
+use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
 use ondes_player::rig::branch_state::{self, Branch, BranchState, MAX_DELAY_MS};
 
-use super::{Outcome, equalizer_curve};
+use super::{Outcome, equalizer_curve, models, responses};
+use crate::frame::Frame;
 use crate::knob_menu;
 use crate::theme::{self, GAP, Palette};
 use crate::view::MacroKnob;
@@ -22,12 +23,13 @@ const SLIDER: f32 = 235.0;
 /// Draws the chosen block: what it is and where, and its knobs.
 pub(super) fn show(
     ui: &mut Ui,
+    frame: &mut Frame<'_>,
     list: &mut Vec<BlockState>,
     place: &mut usize,
     problem: Option<&str>,
-    macros: &[MacroKnob],
     outcome: &mut Outcome,
 ) {
+    let macros = frame.view.knobs.macros;
     let name = list[*place].name().into_owned();
     ui.horizontal(|ui| {
         let block = &mut list[*place];
@@ -57,6 +59,7 @@ pub(super) fn show(
             outcome.done();
         }
         branch_choice(ui, &mut list[*place], outcome);
+        replace_menu(ui, frame, &list[*place].block, *place);
         if button(ui, "Remove", "Remove the block") {
             list.remove(*place);
             *place = place.saturating_sub(usize::from(*place == list.len()));
@@ -72,6 +75,21 @@ pub(super) fn show(
     if let Some(state) = list.get_mut(*place) {
         ui.push_id(state.block.clone(), |ui| knobs(ui, state, macros, outcome));
     }
+}
+
+/// Offers other files for a block, which keeps its place and its settings.
+fn replace_menu(ui: &mut Ui, frame: &mut Frame<'_>, block: &str, place: usize) {
+    let offer = match block {
+        MODEL => models,
+        RESPONSE => responses,
+        _ => return,
+    };
+    let menu = ui.menu_button("Replace", |ui| {
+        theme::menu(ui);
+        offer(ui, frame, Some(place));
+    });
+    let hint = "Another file in its place, with the same settings";
+    menu.response.on_hover_text(hint);
 }
 
 /// Chooses the branch of a block.
