@@ -94,12 +94,18 @@ fn rig(criterion: &mut Criterion) {
 
     let (session, _controller) = crunch();
     let model: Box<dyn Effect> = Box::new(ModelEffect::new(session, Vec::new(), setup));
-    let gain = EffectParameter::new("gain", "Gain", " dB", [-24.0, 24.0], 0.0);
+    let gain = [EffectParameter::new(
+        "gain",
+        "Gain",
+        " dB",
+        [-24.0, 24.0],
+        0.0,
+    )];
     let effects = effects().map(|kind| {
         let effect = (kind.new)(SAMPLE_RATE);
         (effect, kind.mix, kind.parameters, kind.defaults())
     });
-    let all = std::iter::once((model, 1.0, &[gain][..], vec![0.0])).chain(effects);
+    let all = std::iter::once((model, 1.0, &gain[..], vec![0.0])).chain(effects);
     let slots = (1..)
         .zip(all)
         .map(|(number, (effect, mix, parameters, values))| {

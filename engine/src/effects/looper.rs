@@ -802,7 +802,7 @@ mod tests {
             playing: true,
         };
         let beats = |sample: usize| sample as f64 / 28_800.0;
-        let click = |sample: usize| f32::from(u8::from(sample % 28_800 == 0)) * 0.5;
+        let click = |sample: usize| f32::from(u8::from(sample.is_multiple_of(28_800))) * 0.5;
         let mut at = 20_000;
         let play = |stage: &mut Stage, at: &mut usize, samples: usize| {
             let mut heard = Vec::new();

@@ -51,10 +51,10 @@ fn row(ui: &mut Ui, frame: &mut Frame<'_>, place: usize, number: ProgramNumber, 
         mut program,
     } = number;
     let field = ui.add(DragValue::new(&mut bank).range(0..=BANKS - 1));
-    let mut changed = field.accessible_name(&format!("Bank of {name}")).changed();
+    let mut changed = field.accessible_name(format!("Bank of {name}")).changed();
     let field = ui.add(DragValue::new(&mut program).range(0..=PROGRAMS - 1));
     changed |= field
-        .accessible_name(&format!("Program of {name}"))
+        .accessible_name(format!("Program of {name}"))
         .changed();
     if changed {
         frame.push(RigCommand::SetProgram(
