@@ -5,10 +5,13 @@ mod equalizer_curve;
 mod programs;
 mod tiles;
 
+use std::sync::Mutex;
+
 use egui::{Button, Response, RichText, ScrollArea, TextEdit, Ui};
 use ondes_engine::effects::{Activity, EFFECTS, looper};
 use ondes_engine::model::Kind;
 use ondes_engine::rig::blocks::MAX_BLOCKS;
+use ondes_engine::sync::lock;
 use ondes_player::cabinet::bundled;
 use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
 use ondes_player::rig::scene::SCENES;
@@ -24,6 +27,9 @@ use crate::view::{ModelEntry, RigView, SCENE_PARAMETERS};
 const NAME: usize = 40;
 /// Height of the lists of models and impulse responses, points.
 const LIST: f32 = 320.0;
+
+/// The block that was copied last, in whichever instance of this process.
+static COPIED: Mutex<Option<BlockState>> = Mutex::new(None);
 
 /// Result of a frame.
 #[derive(Default)]
@@ -170,7 +176,7 @@ fn learn_pedal(ui: &mut Ui, frame: &mut Frame<'_>, button: Response, hint: &str,
 }
 
 fn add_menu(ui: &mut Ui, frame: &mut Frame<'_>, list: &mut Vec<BlockState>, outcome: &mut Outcome) {
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
         ui.add_enabled_ui(list.len() < MAX_BLOCKS, |ui| {
             ui.menu_button("Add effect", |ui| {
                 theme::menu(ui);
@@ -197,6 +203,15 @@ fn add_menu(ui: &mut Ui, frame: &mut Frame<'_>, list: &mut Vec<BlockState>, outc
             .response
             .on_hover_text("A cabinet or a room, after the model; it can be moved before it");
         });
+        let copied = lock(&COPIED).clone();
+        let paste = ui.add_enabled(copied.is_some(), Button::new("Paste"));
+        let paste =
+            paste.on_hover_text("Add the block that was copied, here or in another instance");
+        if paste.on_disabled_hover_text("Copy a block first").clicked()
+            && let Some(block) = copied
+        {
+            frame.push(RigCommand::Add(block));
+        }
         programs::menu(ui, frame);
     });
 }

@@ -343,3 +343,14 @@ fn the_equaliser_is_drawn_and_its_points_are_dragged() {
     choose(&mut test, Role::Button, "Band 2");
     slider(&test, "Gain 2");
 }
+
+#[test]
+fn a_block_is_copied_to_another_instance() {
+    let mut block = state("tremolo");
+    block.level = -4.0;
+    let mut one = page(std::slice::from_ref(&block));
+    choose(&mut one, Role::Button, "Copy");
+    let mut other = page(&[]);
+    choose(&mut other, Role::Button, "Paste");
+    expect(&mut other, [RigCommand::Add(block)]);
+}

@@ -5,11 +5,12 @@ use egui::{
     SliderClamping, Ui,
 };
 use ondes_engine::effects::{EffectParameter, equalizer};
+use ondes_engine::sync::lock;
 use ondes_player::rig::block_macros;
 use ondes_player::rig::block_state::{BlockState, MODEL, RESPONSE};
 use ondes_player::rig::branch_state::{self, Branch, BranchState, MAX_DELAY_MS};
 
-use super::{Outcome, equalizer_curve, models, responses};
+use super::{COPIED, Outcome, equalizer_curve, models, responses};
 use crate::frame::Frame;
 use crate::knob_menu;
 use crate::theme::{self, GAP, Palette};
@@ -31,7 +32,7 @@ pub(super) fn show(
 ) {
     let macros = frame.view.knobs.macros;
     let name = list[*place].name().into_owned();
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
         let block = &mut list[*place];
         let mut on = !block.off;
         let by = block.macro_of(block_macros::ON);
@@ -60,6 +61,13 @@ pub(super) fn show(
         }
         branch_choice(ui, &mut list[*place], outcome);
         replace_menu(ui, frame, &list[*place].block, *place);
+        if button(
+            ui,
+            "Copy",
+            "Copy it, to be pasted here or in another instance",
+        ) {
+            *lock(&COPIED) = Some(list[*place].clone());
+        }
         if button(ui, "Remove", "Remove the block") {
             list.remove(*place);
             *place = place.saturating_sub(usize::from(*place == list.len()));
