@@ -203,12 +203,11 @@ fn add_menu(ui: &mut Ui, frame: &mut Frame<'_>, list: &mut Vec<BlockState>, outc
             .response
             .on_hover_text("A cabinet or a room, after the model; it can be moved before it");
         });
-        let copied = lock(&COPIED).clone();
-        let paste = ui.add_enabled(copied.is_some(), Button::new("Paste"));
+        let paste = ui.button("Paste");
         let paste =
             paste.on_hover_text("Add the block that was copied, here or in another instance");
-        if paste.on_disabled_hover_text("Copy a block first").clicked()
-            && let Some(block) = copied
+        if paste.clicked()
+            && let Some(block) = lock(&COPIED).clone()
         {
             frame.push(RigCommand::Add(block));
         }
