@@ -92,7 +92,7 @@ fn short(name: &str) -> String {
 
 /// The bundled models in the order of lists: instruments from recordings, synthetic ones, captures,
 /// codecs, generators. A new instance loads its product's [`Product::initial_model`].
-pub static BUNDLED: [BundledModel; 19] = [
+pub static BUNDLED: [BundledModel; 20] = [
     BundledModel::new("Violin", include_bytes!("../../assets/models/violin.ondes")),
     BundledModel::new(
         "Saxophone",
@@ -126,6 +126,10 @@ pub static BUNDLED: [BundledModel; 19] = [
     BundledModel::new("Triode", include_bytes!("../../assets/models/triode.ondes")),
     BundledModel::new("Fuzz", include_bytes!("../../assets/models/fuzz.ondes")),
     BundledModel::new("Crunch", include_bytes!("../../assets/models/crunch.ondes")),
+    BundledModel::new(
+        "Silicon fuzz",
+        include_bytes!("../../assets/models/silicon-fuzz.ondes"),
+    ),
     BundledModel::new(
         "Strings",
         include_bytes!("../../assets/models/strings.ondes"),

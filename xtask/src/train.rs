@@ -230,17 +230,23 @@ const CAPTURES: [Capture; 12] = [
     Capture::new("overdrive", "lstm-24", "16"),
     Capture::new("warm-overdrive", "lstm-24", "16"),
     Capture::new("distortion", "lstm-24", "16"),
-    Capture::new("fuzz", "lstm-32", "12"),
-    Capture::new("germanium-fuzz", "lstm-32", "12"),
-    Capture::new("octave-fuzz", "lstm-32", "16"),
+    Capture {
+        model: "silicon-fuzz",
+        ..Capture::fuzz("fuzz", "12")
+    },
+    Capture::fuzz("germanium-fuzz", "12"),
+    Capture::fuzz("octave-fuzz", "16"),
 ];
 
 /// Capture of one of our circuits, with its knobs.
 struct Capture {
     circuit: &'static str,
+    /// Its model, named after the circuit unless there is another one of that name.
+    model: &'static str,
     size: &'static str,
     /// Takes, each with the knobs elsewhere.
     positions: &'static str,
+    epochs: &'static str,
 }
 
 /// An instrument's smaller size, with half of the channels: rounds of pruning, steps of training in
@@ -251,8 +257,9 @@ struct Half {
     learning_rate: &'static str,
 }
 
-/// Passes of a capture through its takes.
+/// Passes of a capture through its takes, and of a fuzz.
 const CAPTURE_EPOCHS: &str = "50";
+const FUZZ_EPOCHS: &str = "60";
 
 /// Loudness of the instruments at a velocity of 100, LUFS.
 const LOUDNESS: &str = "-25";
@@ -278,7 +285,7 @@ pub fn choices() -> PossibleValuesParser {
         instruments
             .chain(codecs)
             .chain(generators)
-            .chain(CAPTURES.iter().map(|capture| capture.circuit))
+            .chain(CAPTURES.iter().map(|capture| capture.model))
             .chain([ALL]),
     )
 }
@@ -347,7 +354,7 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
     }
     for capture in CAPTURES
         .iter()
-        .filter(|capture| name == ALL || name == capture.circuit)
+        .filter(|capture| name == ALL || name == capture.model)
     {
         for command in capture.commands(steps) {
             ondes_train(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -454,8 +461,17 @@ impl Capture {
     const fn new(circuit: &'static str, size: &'static str, positions: &'static str) -> Self {
         Self {
             circuit,
+            model: circuit,
             size,
             positions,
+            epochs: CAPTURE_EPOCHS,
+        }
+    }
+
+    const fn fuzz(circuit: &'static str, positions: &'static str) -> Self {
+        Self {
+            epochs: FUZZ_EPOCHS,
+            ..Self::new(circuit, "lstm-24", positions)
         }
     }
 
@@ -464,27 +480,29 @@ impl Capture {
     fn commands(&self, epochs: Option<u64>) -> [Vec<String>; 2] {
         let Self {
             circuit,
+            model,
             size,
             positions,
+            epochs: all,
         } = self;
         let folder = format!("target/captures/{circuit}");
         let recipe = format!("{folder}/{circuit}.toml");
         let (out, epochs) = match epochs {
-            None => (
-                format!("assets/models/{circuit}.ondes"),
-                CAPTURE_EPOCHS.to_owned(),
-            ),
+            None => (format!("assets/models/{model}.ondes"), (*all).to_owned()),
             Some(epochs) => (
-                format!("target/training/{circuit}-{epochs}-epochs.ondes"),
+                format!("target/training/{model}-{epochs}-epochs.ondes"),
                 epochs.to_string(),
             ),
         };
+        let name = model.replace('-', " ");
+        let name = name[..1].to_uppercase() + &name[1..];
         let capture = [
             ["--size", size],
             ["--epochs", &epochs],
             ["--learning-rate", "0.004"],
             ["--oversampling", "4"],
             ["--out", &out],
+            ["--name", &name],
             ["--author", "Ondes"],
             ["--licence", "MIT OR Apache-2.0"],
             ["--device", "cpu"],
@@ -632,7 +650,7 @@ mod tests {
                     .map(|command| command.join(" "))
                     .join("\n")
             };
-            assert!(line(None).contains(&format!("--out assets/models/{}.ondes", capture.circuit)));
+            assert!(line(None).contains(&format!("--out assets/models/{}.ondes", capture.model)));
             let trial = line(Some(2));
             assert_eq!(trial.matches("--epochs 2 ").count(), 1, "{trial}");
             assert!(!trial.contains("assets/"), "{trial}");

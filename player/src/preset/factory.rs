@@ -18,7 +18,7 @@ macro_rules! presets {
 }
 
 /// All factory presets: the instrument's, grouped by model, then the effect's.
-pub static FACTORY: [FactoryPreset; 71] = presets![
+pub static FACTORY: [FactoryPreset; 72] = presets![
     "open-bow",
     "soft-strings",
     "solo-bow",
@@ -89,6 +89,7 @@ pub static FACTORY: [FactoryPreset; 71] = presets![
     "ambient-swell",
     "strings-from-guitar",
     "choir-of-one",
+    "woolly-fuzz",
     "loop-station",
 ];
 
@@ -173,7 +174,7 @@ mod tests {
             .iter()
             .filter_map(|one| one.preset().unwrap().sound.selection.cabinet)
             .collect();
-        assert_eq!(cabinets.len(), 20);
+        assert_eq!(cabinets.len(), 21);
         assert!(cabinets.iter().all(|reference| {
             crate::cabinet::find(reference).is_ok_and(|(_, path)| path.is_none())
         }));
