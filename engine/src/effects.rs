@@ -187,12 +187,12 @@ impl EffectParameter {
     }
 }
 
-/// What an effect is doing.
+/// State of an effect, to be shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Activity {
     /// Number of its state, such as among the [`STATES`](looper::STATES) of a looper.
     pub state: u8,
-    /// How far it is, 0 to 1.
+    /// Share of its loop or of its time that has passed, 0 to 1.
     pub position: f32,
 }
 

@@ -14,7 +14,7 @@ use crate::compare_slots::CompareSlot;
 use crate::parameter::{Parameter, ParameterId, ParameterScope, all};
 use crate::parameter_source::ParameterSource;
 use crate::parameter_values::ParameterValues;
-use crate::programs::Program;
+use crate::programs::ProgramChange;
 use crate::snapshot::{SelectionSnapshot, SoundSnapshot};
 
 /// Number of steps kept.
@@ -56,8 +56,8 @@ pub enum Edit {
     Executor(Change<ExecutorSelection>),
     /// Method of rate conversion.
     Resampling(Change<Resampling>),
-    /// What program changes choose.
-    Programs(Change<Vec<Program>>),
+    /// Choices of MIDI program changes.
+    Programs(Change<Vec<ProgramChange>>),
     /// MIDI controllers by parameter.
     Midi(Change<BTreeMap<String, u8>>),
     /// Setting outside the instance. The step's label tells which one.

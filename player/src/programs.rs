@@ -48,16 +48,16 @@ fn is_first(bank: &u16) -> bool {
 
 /// A program change and what it chooses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Program {
+pub struct ProgramChange {
     /// Its number.
     #[serde(flatten)]
     pub number: ProgramNumber,
-    /// What it chooses.
+    /// Scene or preset that it chooses.
     #[serde(flatten)]
     pub choice: ProgramChoice,
 }
 
-/// What a program change chooses.
+/// Choice of a program change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProgramChoice {
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn programs_are_written_as_people_write_them() {
         let text = r#"[{"program":5,"preset":{"factory":"loop-station"}},{"bank":2,"program":0,"scene":3}]"#;
-        let read: Vec<Program> = serde_json::from_str(text).unwrap();
+        let read: Vec<ProgramChange> = serde_json::from_str(text).unwrap();
         assert_eq!(read[1].choice, ProgramChoice::Scene(3));
         assert_eq!(serde_json::to_string(&read).unwrap(), text);
     }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::library::FileReference;
 use crate::parameter_values::{ParameterValues, finite};
 use crate::preset::location::PresetLocation;
-use crate::programs::{Program, ProgramChoice};
+use crate::programs::{ProgramChange, ProgramChoice};
 use crate::rig::block_state::BlockState;
 use crate::rig::branch_state::{self, BranchState};
 use crate::rig::scene::Scenes;
@@ -110,12 +110,12 @@ pub struct InstanceState {
     /// lives [`MidiBindings`](crate::midi_bindings::MidiBindings) holds them.
     #[serde(rename = "controllers", skip_serializing_if = "BTreeMap::is_empty")]
     pub midi_controllers: BTreeMap<String, u8>,
-    /// What MIDI program changes choose.
+    /// Choices of MIDI program changes.
     #[serde(
         deserialize_with = "executor::value_or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub programs: Vec<Program>,
+    pub programs: Vec<ProgramChange>,
     /// Scale and theme of the window.
     #[serde(
         rename = "look",

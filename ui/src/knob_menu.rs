@@ -22,7 +22,7 @@ pub(crate) fn midi_mark(painter: &Painter, at: Pos2, midi: Option<MidiBinding>, 
     }
 }
 
-/// Returns what is said of a MIDI controller.
+/// Returns the hint about a MIDI controller.
 pub(crate) fn midi_hint(midi: MidiBinding) -> Option<String> {
     match midi {
         MidiBinding::None => None,

@@ -96,7 +96,7 @@ impl Frames {
 
 struct Looper {
     sample_rate: u32,
-    /// Whether each of the pedals is down; `None` before they are known.
+    /// Pedals that are down; `None` before they are known.
     pedals: Option<[bool; 4]>,
     half: bool,
     reverse: bool,

@@ -43,7 +43,7 @@ pub enum Side {
 
 /// A setting of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Setting {
+pub enum BlockSetting {
     /// 1 if the block is on, 0 if the sound passes it unchanged.
     On,
     /// Share of the effect beside the dry sound, 0 to 1.
@@ -95,7 +95,7 @@ pub struct BlockSettings {
     values: Box<[TurnedValue]>,
     /// Level of the block's output, which the thread that plays it tells.
     heard: AtomicCell<f32>,
-    /// What its effect is doing, likewise; the state is [`NO_STATE`] if that is not shown.
+    /// State and position of its effect, likewise; [`NO_STATE`] if it shows none.
     state: AtomicU8,
     position: AtomicCell<f32>,
 }
@@ -126,12 +126,12 @@ impl BlockSettings {
         }
     }
 
-    fn turned(&self, setting: Setting) -> Option<&TurnedValue> {
+    fn turned(&self, setting: BlockSetting) -> Option<&TurnedValue> {
         match setting {
-            Setting::On => Some(&self.on),
-            Setting::Mix => Some(&self.mix),
-            Setting::Level => Some(&self.level_db),
-            Setting::Value(place) => self.values.get(place),
+            BlockSetting::On => Some(&self.on),
+            BlockSetting::Mix => Some(&self.mix),
+            BlockSetting::Level => Some(&self.level_db),
+            BlockSetting::Value(place) => self.values.get(place),
         }
     }
 
@@ -150,7 +150,7 @@ impl BlockSettings {
     }
 
     /// Sets a setting, which is in range. A setting that the block has not is ignored.
-    pub fn set(&self, setting: Setting, value: f32) {
+    pub fn set(&self, setting: BlockSetting, value: f32) {
         if let Some(turned) = self.turned(setting) {
             turned.value.store(value);
         }
@@ -158,7 +158,7 @@ impl BlockSettings {
 
     /// Lets a macro turn a setting, by its number from 0, or none. In the middle it leaves the value
     /// that is set; either half covers the way to one end of the range.
-    pub fn turn_by(&self, setting: Setting, number: Option<usize>) {
+    pub fn turn_by(&self, setting: BlockSetting, number: Option<usize>) {
         let known = number.filter(|number| *number < MACROS);
         if let Some(turned) = self.turned(setting) {
             let by = known.map_or(NO_MACRO, |number| number as u8);
@@ -431,7 +431,7 @@ impl Arrangement {
 /// use std::sync::Arc;
 /// use ondes_engine::effects::effect;
 /// use ondes_engine::realtime::Setup;
-/// use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, Setting, Side, Slot};
+/// use ondes_engine::rig::blocks::{Arrangement, Block, BlockSettings, Blocks, BlockSetting, Side, Slot};
 /// use ondes_engine::rig::branches::Lane;
 ///
 /// let kind = effect("delay").unwrap();
@@ -441,7 +441,7 @@ impl Arrangement {
 /// let setup = Setup { sample_rate: 48_000, max_block: 64 };
 /// let arrangement = Arrangement { sides: [vec![], vec![slot]] };
 /// let mut blocks = Blocks::new(arrangement, Arc::default(), setup);
-/// settings.set(Setting::Mix, 0.5);
+/// settings.set(BlockSetting::Mix, 0.5);
 /// let (mut left, mut right) = ([0.1; 64], [0.1; 64]);
 /// blocks.set(120.0);
 /// blocks.process(Side::After, &mut left, &mut right);
@@ -746,8 +746,8 @@ mod tests {
     fn what_is_off_changes_no_sample_and_keeps_the_latency() {
         let (limiter, limits) = slot(1, "limiter");
         let (delay, echoes) = slot(2, "delay");
-        limits.set(Setting::On, 0.0);
-        echoes.set(Setting::On, 0.0);
+        limits.set(BlockSetting::On, 0.0);
+        echoes.set(BlockSetting::On, 0.0);
         let sides = [vec![limiter], vec![delay]];
         let mut blocks = new(Arrangement { sides });
         let sound = sine(220.0, -10.0, 0.1);
@@ -800,7 +800,7 @@ mod tests {
                 }
                 _ => {
                     if let Some((_, settings)) = settings.first() {
-                        settings.set(Setting::On, (edit % 2) as f32);
+                        settings.set(BlockSetting::On, (edit % 2) as f32);
                     }
                 }
             }
@@ -844,12 +844,12 @@ mod tests {
     #[test]
     fn what_is_turned_off_rings_on_and_then_sleeps() {
         let (slot, settings) = slot(1, "delay");
-        settings.set(Setting::Mix, 0.5);
+        settings.set(BlockSetting::Mix, 0.5);
         let sides = [vec![], vec![slot]];
         let mut blocks = new(Arrangement { sides });
         let sound = sine(220.0, -10.0, 0.25);
         play(&mut blocks, &sound);
-        settings.set(Setting::On, 0.0);
+        settings.set(BlockSetting::On, 0.0);
         let silence = vec![0.0; RATE as usize];
         let echoes = play(&mut blocks, &silence);
         // Its echo comes after 0.35 s, and others after it; new sound has none.
@@ -873,9 +873,9 @@ mod tests {
         let sound = sine(220.0, -10.0, 0.5);
         // A gate that is open and a limiter that only delays, at half the level each.
         let (first, quiet) = branched(1, "gate", Lane::First);
-        quiet.set(Setting::Level, -6.0);
+        quiet.set(BlockSetting::Level, -6.0);
         let (second, late) = branched(2, "limiter", Lane::Second);
-        late.set(Setting::Level, -20.0);
+        late.set(BlockSetting::Level, -20.0);
         let (last, _) = slot(3, "tremolo");
         let sides = [vec![], vec![first, second, last]];
         let mut blocks = new(Arrangement { sides });
@@ -902,7 +902,7 @@ mod tests {
     fn blocks_go_to_branches_and_back_without_a_click() {
         let (one, _) = slot(1, "compressor");
         let (two, level) = slot(2, "limiter");
-        level.set(Setting::Level, -6.0);
+        level.set(BlockSetting::Level, -6.0);
         let mut blocks = new(Arrangement {
             sides: [vec![], vec![one, two]],
         });
@@ -963,30 +963,30 @@ mod tests {
         };
         let own = level(&mut blocks, 1.0);
         // Its gain goes from where it stands, in the middle, to 24 dB.
-        settings.set(Setting::Value(0), 6.0);
-        settings.turn_by(Setting::Value(0), Some(3));
+        settings.set(BlockSetting::Value(0), 6.0);
+        settings.turn_by(BlockSetting::Value(0), Some(3));
         for (position, expected_db) in [(0.5, 6.0), (0.75, 15.0), (1.0, 24.0), (0.0, 0.0)] {
             let heard = level(&mut blocks, position) / own;
             let far = heard / db_to_amplitude(expected_db);
             assert!((far - 1.0).abs() < 0.02, "{position}: {far}");
         }
-        settings.turn_by(Setting::Value(0), None);
-        settings.set(Setting::Value(0), 0.0);
-        settings.turn_by(Setting::Level, Some(0));
+        settings.turn_by(BlockSetting::Value(0), None);
+        settings.set(BlockSetting::Value(0), 0.0);
+        settings.turn_by(BlockSetting::Level, Some(0));
         let quiet = level(&mut blocks, 0.0) / own;
         assert!((quiet / db_to_amplitude(-24.0) - 1.0).abs() < 0.02);
         // A pedal that is up or down turns the block off and on, whichever it is.
-        settings.turn_by(Setting::Level, None);
-        settings.set(Setting::Value(0), 12.0);
-        settings.turn_by(Setting::On, Some(7));
+        settings.turn_by(BlockSetting::Level, None);
+        settings.set(BlockSetting::Value(0), 12.0);
+        settings.turn_by(BlockSetting::On, Some(7));
         for own_state in [0.0, 1.0] {
-            settings.set(Setting::On, own_state);
+            settings.set(BlockSetting::On, own_state);
             assert!((level(&mut blocks, 0.0) / own - 1.0).abs() < 0.01);
             assert!(level(&mut blocks, 1.0) / own > 3.0);
         }
         // There is no such macro, and no such setting.
-        settings.turn_by(Setting::On, Some(99));
-        settings.turn_by(Setting::Value(99), Some(0));
-        settings.set(Setting::Value(99), 1.0);
+        settings.turn_by(BlockSetting::On, Some(99));
+        settings.turn_by(BlockSetting::Value(99), Some(0));
+        settings.set(BlockSetting::Value(99), 1.0);
     }
 }

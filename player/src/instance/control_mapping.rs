@@ -129,7 +129,7 @@ impl InstanceHandle {
     }
 }
 
-/// What a macro turns.
+/// Control or setting that a macro turns.
 enum Turned<'a> {
     Control(&'a Control),
     Block(MacroTarget),

@@ -10,7 +10,7 @@ use crate::history::{Edit, Step, changed, knob_edits};
 use crate::library::LoadError;
 use crate::parameter_source::{ParameterSetter, ParameterSource};
 use crate::preset::location::PresetLocation;
-use crate::programs::{Program, ProgramChoice, ProgramNumber};
+use crate::programs::{ProgramChange, ProgramChoice, ProgramNumber};
 use crate::rig::scene::SCENES;
 use crate::snapshot::SoundSnapshot;
 
@@ -25,13 +25,13 @@ pub(super) struct PendingPreset {
 impl InstanceHandle {
     /// Returns what program changes choose.
     #[must_use]
-    pub fn programs(&self) -> Vec<Program> {
+    pub fn programs(&self) -> Vec<ProgramChange> {
         self.read_state(|state| state.programs.clone())
     }
 
     /// Sets what program changes choose. Without any, those of the first bank from 0 to 7 choose the
     /// scenes.
-    pub fn set_programs(&self, programs: Vec<Program>) {
+    pub fn set_programs(&self, programs: Vec<ProgramChange>) {
         self.audio.set_has_programs(!programs.is_empty());
         self.inner().state.programs = programs;
         self.host_notifier.mark_state_changed();

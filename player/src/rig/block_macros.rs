@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ondes_engine::effects::EffectParameter;
 use ondes_engine::model::KnobRange;
-use ondes_engine::rig::blocks::{LEVELS_DB, Setting};
+use ondes_engine::rig::blocks::{BlockSetting, LEVELS_DB};
 
 use super::block_state::BlockState;
 use super::model_block;
@@ -91,7 +91,7 @@ impl BlockState {
 
     /// Returns the settings that macros can turn, with their values. What a model is built with is
     /// not among them.
-    pub fn turnable(&self) -> impl Iterator<Item = (Setting, MacroTarget)> {
+    pub fn turnable(&self) -> impl Iterator<Item = (BlockSetting, MacroTarget)> {
         let kind = self.kind();
         let name = self.name();
         let named = move |parameter: EffectParameter| EffectParameter {
@@ -100,9 +100,9 @@ impl BlockState {
         };
         let on = EffectParameter::choice(ON, "On", &["off", "on"]);
         let common = [
-            (Setting::On, on, f32::from(u8::from(!self.off))),
-            (Setting::Mix, self.mix_parameter(), self.mix()),
-            (Setting::Level, self.level_parameter(), self.level_db()),
+            (BlockSetting::On, on, f32::from(u8::from(!self.off))),
+            (BlockSetting::Mix, self.mix_parameter(), self.mix()),
+            (BlockSetting::Level, self.level_parameter(), self.level_db()),
         ];
         let parameters = kind.map_or(&[][..], |kind| kind.parameters);
         let own = parameters
@@ -111,7 +111,7 @@ impl BlockState {
             .filter(|(_, parameter)| !model_block::is_built_with(parameter))
             .map(|(place, parameter)| {
                 (
-                    Setting::Value(place),
+                    BlockSetting::Value(place),
                     parameter.clone(),
                     self.value(parameter),
                 )

@@ -9,7 +9,7 @@ use ondes_engine::dsp::cabinet::Cabinet;
 use ondes_engine::effects::{Activity, Effect, EffectKind, effect};
 use ondes_engine::realtime::{Driver, Setup};
 use ondes_engine::rig::blocks::{
-    Arrangement, Block, BlockSettings, Blocks, MAX_BLOCKS, Setting, Slot,
+    Arrangement, Block, BlockSetting, BlockSettings, Blocks, MAX_BLOCKS, Slot,
 };
 use ondes_engine::rig::branches::{BranchSettings, Lane, lag};
 use ondes_engine::rig::response_effect::ResponseEffect;
@@ -341,7 +341,7 @@ impl PlayingBlock {
 
     fn apply(&mut self, state: &BlockState) {
         for (place, value) in state.all_values().into_iter().enumerate() {
-            self.settings.set(Setting::Value(place), value);
+            self.settings.set(BlockSetting::Value(place), value);
         }
         for (setting, target) in state.turnable() {
             self.settings.set(setting, target.value);

@@ -15,7 +15,7 @@ use ondes_player::instance::InstanceHandle;
 use ondes_player::library::BUNDLED;
 use ondes_player::midi_bindings::MidiBinding;
 use ondes_player::preset::location::PresetLocation;
-use ondes_player::programs::{Program, ProgramChoice, ProgramNumber};
+use ondes_player::programs::{ProgramChange, ProgramChoice, ProgramNumber};
 
 use self::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, state_content};
 use super::c_interface::FromHost;
@@ -67,7 +67,7 @@ fn a_program_change_chooses_a_preset() {
     host.activate(48_000.0, 256);
     let preset = PresetLocation::Factory("loop-station".into());
     let number = |bank, program| ProgramNumber { bank, program };
-    let program = |number, choice| Program { number, choice };
+    let program = |number, choice| ProgramChange { number, choice };
     instance.set_programs(vec![
         program(number(130, 5), ProgramChoice::Preset(preset.clone())),
         program(number(0, 1), ProgramChoice::Scene(7)),

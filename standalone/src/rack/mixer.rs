@@ -591,7 +591,7 @@ mod tests {
     use ondes_engine::realtime::LoadStatus;
     use ondes_player::library::BUNDLED;
     use ondes_player::parameter::DRIVER;
-    use ondes_player::programs::{Program, ProgramChoice};
+    use ondes_player::programs::{ProgramChange, ProgramChoice};
 
     use super::*;
     use crate::io::{Callback, MidiMessage};
@@ -621,7 +621,7 @@ mod tests {
         assert_eq!(request.slot(), 2);
         assert!(mixer.next_request().is_none());
         // What a track has chosen for program changes goes first.
-        let program = Program {
+        let program = ProgramChange {
             number: ProgramNumber::default(),
             choice: ProgramChoice::Scene(5),
         };

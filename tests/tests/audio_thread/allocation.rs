@@ -14,7 +14,7 @@ use ondes_engine::realtime::{
     Driver, LoadStatus, ModelFactory, PlayableModel, SessionController, Setup,
 };
 use ondes_engine::rig::blocks::{
-    Arrangement, Block, BlockSettings, Blocks, MACROS, Setting, Side, Slot,
+    Arrangement, Block, BlockSetting, BlockSettings, Blocks, MACROS, Side, Slot,
 };
 use ondes_engine::rig::branches::Lane;
 use ondes_engine::rig::model_effect::ModelEffect;
@@ -337,9 +337,9 @@ fn blocks_do_not_allocate_while_they_play_come_and_go() {
                 blocks.arrange(next);
             }
             // Its gain, and that of the model.
-            settings.set(Setting::Value(0), (index % 7) as f32);
-            settings.set(Setting::Value(1), (index % 9) as f32);
-            settings.turn_by(Setting::Value(1), Some(index % 9));
+            settings.set(BlockSetting::Value(0), (index % 7) as f32);
+            settings.set(BlockSetting::Value(1), (index % 9) as f32);
+            settings.turn_by(BlockSetting::Value(1), Some(index % 9));
             blocks.turn([(index % 5) as f32 / 4.0; MACROS]);
             blocks.set(90.0 + index as f32);
             blocks.process(Side::Before, left, right);

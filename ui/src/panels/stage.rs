@@ -154,7 +154,7 @@ fn scenes(ui: &mut Ui, frame: &mut Frame<'_>, area: Rect) {
         let place = vec2((index % columns) as f32, (index / columns) as f32);
         let rect = Rect::from_min_size(area.min + place * (size + vec2(GAP, GAP)), size);
         let scene = scenes.get(index);
-        let tile = Tile {
+        let tile = SceneTile {
             number: index + 1,
             name: scene.map_or("", |scene| &scene.name),
             is_active: index == scenes.active,
@@ -167,14 +167,14 @@ fn scenes(ui: &mut Ui, frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// A scene.
-struct Tile<'a> {
+struct SceneTile<'a> {
     number: usize,
     name: &'a str,
     is_active: bool,
     is_used: bool,
 }
 
-impl Tile<'_> {
+impl SceneTile<'_> {
     fn show(&self, ui: &mut Ui, rect: Rect) -> Response {
         let palette = Palette::current(ui);
         let id = ui.scope_id().with(("scene", self.number));

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use ondes_engine::panics::contain;
 use ondes_player::parameter::{Parameter, SCENE};
 use ondes_player::parameter_source::ParameterSetter;
-use ondes_player::programs::{Program, ProgramChoice, ProgramNumber};
+use ondes_player::programs::{ProgramChange, ProgramChoice, ProgramNumber};
 use ondes_player::rig::block_state::{BlockState, Content};
 
 use super::InstanceViewModel;
@@ -67,11 +67,11 @@ impl InstanceViewModel {
         self.change_programs(|programs| {
             let last = programs.iter().map(|program| program.number).max();
             let number = last.map_or(ProgramNumber::default(), ProgramNumber::next);
-            programs.push(Program { number, choice });
+            programs.push(ProgramChange { number, choice });
         });
     }
 
-    fn change_programs(&mut self, change: impl FnOnce(&mut Vec<Program>)) {
+    fn change_programs(&mut self, change: impl FnOnce(&mut Vec<ProgramChange>)) {
         self.record_change("Program changes", |this| {
             let mut programs = this.instance.programs();
             change(&mut programs);

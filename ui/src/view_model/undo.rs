@@ -13,7 +13,7 @@ use ondes_player::history::{Change, Edit, OutsideSetting, Slots, Step, changed, 
 use ondes_player::parameter::{Parameter, ParameterId};
 use ondes_player::parameter_source::ParameterSetter;
 use ondes_player::parameter_values::ParameterValues;
-use ondes_player::programs::Program;
+use ondes_player::programs::ProgramChange;
 use ondes_player::snapshot::{SelectionSnapshot, SoundSnapshot};
 
 use super::InstanceViewModel;
@@ -63,7 +63,7 @@ pub(super) struct Captured {
     pad: Option<[String; 2]>,
     executor: ExecutorSelection,
     resampling: Resampling,
-    programs: Vec<Program>,
+    programs: Vec<ProgramChange>,
     midi: BTreeMap<String, u8>,
 }
 

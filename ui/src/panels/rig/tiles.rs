@@ -122,7 +122,7 @@ struct Tile<'a> {
     branch: Option<Branch>,
     /// Peak of its output; `None` for the model, which is no block.
     peak: Option<f32>,
-    /// How far a looper is, 0 to 1, and whether it records.
+    /// Position of a looper, 0 to 1, and whether it records.
     position: Option<f32>,
     is_recording: bool,
 }
