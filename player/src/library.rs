@@ -92,7 +92,7 @@ fn short(name: &str) -> String {
 
 /// The bundled models in the order of lists: instruments from recordings, synthetic ones, captures,
 /// codecs, generators. A new instance loads its product's [`Product::initial_model`].
-pub static BUNDLED: [BundledModel; 20] = [
+pub static BUNDLED: [BundledModel; 21] = [
     BundledModel::new("Violin", include_bytes!("../../assets/models/violin.ondes")),
     BundledModel::new(
         "Saxophone",
@@ -129,6 +129,10 @@ pub static BUNDLED: [BundledModel; 20] = [
     BundledModel::new(
         "Silicon fuzz",
         include_bytes!("../../assets/models/silicon-fuzz.ondes"),
+    ),
+    BundledModel::new(
+        "Germanium fuzz",
+        include_bytes!("../../assets/models/germanium-fuzz.ondes"),
     ),
     BundledModel::new(
         "Strings",

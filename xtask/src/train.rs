@@ -234,7 +234,10 @@ const CAPTURES: [Capture; 12] = [
         model: "silicon-fuzz",
         ..Capture::fuzz("fuzz", "12")
     },
-    Capture::fuzz("germanium-fuzz", "12"),
+    Capture {
+        oversampling: "2",
+        ..Capture::fuzz("germanium-fuzz", "12")
+    },
     Capture::fuzz("octave-fuzz", "16"),
 ];
 
@@ -247,6 +250,8 @@ struct Capture {
     /// Takes, each with the knobs elsewhere.
     positions: &'static str,
     epochs: &'static str,
+    /// Factor at which it is played by default.
+    oversampling: &'static str,
 }
 
 /// An instrument's smaller size, with half of the channels: rounds of pruning, steps of training in
@@ -465,6 +470,7 @@ impl Capture {
             size,
             positions,
             epochs: CAPTURE_EPOCHS,
+            oversampling: "4",
         }
     }
 
@@ -484,6 +490,7 @@ impl Capture {
             size,
             positions,
             epochs: all,
+            oversampling,
         } = self;
         let folder = format!("target/captures/{circuit}");
         let recipe = format!("{folder}/{circuit}.toml");
@@ -500,7 +507,7 @@ impl Capture {
             ["--size", size],
             ["--epochs", &epochs],
             ["--learning-rate", "0.004"],
-            ["--oversampling", "4"],
+            ["--oversampling", oversampling],
             ["--out", &out],
             ["--name", &name],
             ["--author", "Ondes"],

@@ -18,7 +18,7 @@ macro_rules! presets {
 }
 
 /// All factory presets: the instrument's, grouped by model, then the effect's.
-pub static FACTORY: [FactoryPreset; 72] = presets![
+pub static FACTORY: [FactoryPreset; 73] = presets![
     "open-bow",
     "soft-strings",
     "solo-bow",
@@ -90,6 +90,7 @@ pub static FACTORY: [FactoryPreset; 72] = presets![
     "strings-from-guitar",
     "choir-of-one",
     "woolly-fuzz",
+    "round-fuzz",
     "loop-station",
 ];
 
@@ -174,7 +175,7 @@ mod tests {
             .iter()
             .filter_map(|one| one.preset().unwrap().sound.selection.cabinet)
             .collect();
-        assert_eq!(cabinets.len(), 21);
+        assert_eq!(cabinets.len(), 22);
         assert!(cabinets.iter().all(|reference| {
             crate::cabinet::find(reference).is_ok_and(|(_, path)| path.is_none())
         }));

@@ -88,6 +88,7 @@ mod tests {
             ("fuzz", 4),
             ("crunch", 4),
             ("silicon-fuzz", 4),
+            ("germanium-fuzz", 2),
         ] {
             let model = file::read(format!("{folder}/{name}.ondes").as_ref()).unwrap();
             let found = strongest_db(&model, factor).unwrap();
