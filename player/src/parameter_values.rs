@@ -37,6 +37,43 @@ pub fn finite<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error> {
     }
 }
 
+/// Deserialises numbers, optional ones or those of a list; takes the nearest that fits for those that only a
+/// wider type can hold.
+///
+/// # Errors
+/// Returns the deserialiser's error if the input is no such number.
+pub fn nearest<'de, T: Deserialize<'de> + Numbers, D: Deserializer<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
+    let mut numbers = T::deserialize(from)?;
+    numbers.each(|number| *number = number.clamp(f32::MIN, f32::MAX));
+    Ok(numbers)
+}
+
+/// Numbers in a field of a file.
+pub trait Numbers {
+    /// Changes each of them.
+    fn each(&mut self, change: impl FnMut(&mut f32));
+}
+
+impl Numbers for f32 {
+    fn each(&mut self, mut change: impl FnMut(&mut f32)) {
+        change(self);
+    }
+}
+
+impl Numbers for Option<f32> {
+    fn each(&mut self, change: impl FnMut(&mut f32)) {
+        self.iter_mut().for_each(change);
+    }
+}
+
+impl Numbers for BTreeMap<String, f32> {
+    fn each(&mut self, change: impl FnMut(&mut f32)) {
+        self.values_mut().for_each(change);
+    }
+}
+
 /// Parameter values by id.
 pub type ParameterValues = BTreeMap<String, ParameterValue>;
 

@@ -225,7 +225,10 @@ impl Looper {
                 self.beats = 0.0;
                 self.close();
                 self.heard.jump(0.0);
-                self.state = State::Stopped;
+                // Unless nothing has been recorded yet.
+                if self.length > 0 {
+                    self.state = State::Stopped;
+                }
             }
             State::Playing | State::Overdubbing => self.state = State::Stopped,
         }
@@ -319,7 +322,8 @@ impl Looper {
 
     /// Forgets some more of what was undone.
     fn settle(&mut self) {
-        let Some((frames, done)) = self.settling else {
+        let Some((frames, done)) = self.settling.filter(|_| self.length > 0) else {
+            self.settling = None;
             return;
         };
         let next = (done + SETTLED).min(frames.count);
@@ -431,7 +435,7 @@ impl Looper {
         if self.head >= ends {
             self.head -= ends;
             // A sample more or less at the seam keeps it with the song.
-            if self.drift != 0 {
+            if self.drift != 0 && !self.adds {
                 let frame = (self.length as isize + self.drift.signum()) % self.length as isize;
                 self.head = (2 * frame as usize + self.head) % ends;
                 self.drift = 0;
@@ -559,9 +563,12 @@ impl Effect for Looper {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::super::tests::{sine, spectrum_db};
     use super::*;
     use crate::dsp::level::{max_step, peak};
+    use crate::random::SplitMix64;
 
     const RATE: u32 = 48_000;
     const PEDAL: usize = 0;
@@ -756,6 +763,16 @@ mod tests {
         stage.press(CLEAR);
         heard.extend(stage.listen(0.5));
         assert_eq!((stage.state(), heard.last()), ("Empty", Some(&0.0)));
+        // Also while what was undone is still being forgotten.
+        let mut stage = Stage::record(&sine(200.0, -20.0, 1.0));
+        stage.press(PEDAL);
+        stage.play(&sine(300.0, -20.0, 1.0));
+        stage.press(UNDO);
+        stage.listen(0.1);
+        stage.press(PEDAL);
+        stage.play(&sine(300.0, -20.0, 0.001));
+        stage.press(CLEAR);
+        assert_eq!(peak(&stage.listen(0.1)[2_000..]), 0.0);
         // Another one begins at once, though the last still fades out.
         let mut stage = Stage::record(&sine(200.0, -20.0, 1.0));
         stage.press(CLEAR);
@@ -789,6 +806,39 @@ mod tests {
         let sound = sine(200.0, -20.0, LONGEST_S as f64 + 1.0);
         stage.play(&sound);
         assert_eq!(stage.state(), "Playing", "the longest loop ends by itself");
+    }
+
+    #[test]
+    fn anything_may_be_pressed_at_any_time() {
+        let mut random = SplitMix64::new(5);
+        let mut below = |count: u64| random.next_u64() % count;
+        let mut stage = Stage::new();
+        let sound = sine(200.0, -20.0, 0.1);
+        let mut states = BTreeSet::new();
+        for _ in 0..5_000 {
+            match below(12) {
+                0..=3 => stage.press(PEDAL),
+                parameter @ 4..=6 => stage.press(parameter as usize - 3),
+                7 => stage.choose(HALF, below(2) as f32),
+                8 => stage.choose(REVERSE, below(2) as f32),
+                9 => stage.choose(SYNC, below(3) as f32),
+                10 => stage.looper.reset(),
+                _ => {
+                    let position = [0.3, -7.0, 1e9, f64::NAN, 4.0][below(5) as usize];
+                    let tempo = [120.0, 400.0, 0.0, f32::NAN][below(4) as usize];
+                    stage.looper.follow(&Transport {
+                        tempo,
+                        position,
+                        playing: below(3) > 0,
+                    });
+                }
+            }
+            let length = [0, 1, 2, 100, 1_000, 4_000][below(6) as usize];
+            let heard = stage.play(&sound[..length]);
+            assert!(heard.iter().all(|sample| sample.is_finite()));
+            states.insert(stage.state());
+        }
+        assert_eq!(states.len(), STATES.len(), "{states:?}");
     }
 
     #[test]

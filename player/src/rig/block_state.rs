@@ -19,6 +19,7 @@ use super::model_block;
 use crate::cabinet;
 use crate::cabinet::bundled::BUNDLED;
 use crate::library::{self, FileReference};
+use crate::parameter_values::nearest;
 
 /// Id of the kind of blocks that are models.
 pub const MODEL: &str = "model";
@@ -53,13 +54,16 @@ pub struct BlockState {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub off: bool,
     /// Share of the block beside the dry sound, 0 to 1; `None` for the default of its kind.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "nearest", skip_serializing_if = "Option::is_none")]
     pub mix: Option<f32>,
     /// Level of both, dB, within [`LEVELS_DB`].
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(deserialize_with = "nearest", skip_serializing_if = "is_zero")]
     pub level: f32,
     /// Values of parameters that are not at their defaults, by id.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        deserialize_with = "nearest",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub values: BTreeMap<String, f32>,
     /// Numbers, from 1, of the macros that turn settings, by their [ids](super::block_macros).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -331,6 +335,7 @@ impl BlockState {
 
 #[cfg(test)]
 mod tests {
+    use super::super::branch_state::BranchState;
     use super::*;
 
     #[test]
@@ -421,5 +426,17 @@ mod tests {
         );
         model.embed(false);
         assert!(model.file.unwrap().embedded.is_none());
+    }
+
+    #[test]
+    fn numbers_that_are_too_large_can_be_saved_again() {
+        let text = r#"{"block":"delay","mix":-9e99,"level":-4e82,"values":{"time":1e300}}"#;
+        let read: BlockState = serde_json::from_str(text).unwrap();
+        assert_eq!((read.mix(), read.level_db()), (0.0, LEVELS_DB[0]));
+        let saved = serde_json::to_string(&read).unwrap();
+        assert_eq!(serde_json::from_str::<BlockState>(&saved).unwrap(), read);
+        let branch: BranchState = serde_json::from_str(r#"{"delay":1e99}"#).unwrap();
+        let saved = serde_json::to_string(&branch).unwrap();
+        assert_eq!(serde_json::from_str::<BranchState>(&saved).unwrap(), branch);
     }
 }

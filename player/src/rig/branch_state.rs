@@ -3,6 +3,8 @@
 use ondes_engine::rig::branches::{BranchSettings, HALF_DB};
 use serde::{Deserialize, Serialize};
 
+use crate::parameter_values::nearest;
+
 /// Range of the level of a branch, dB.
 pub const LEVELS_DB: [f32; 2] = [-60.0, 6.0];
 /// Longest delay of a branch, ms.
@@ -23,12 +25,15 @@ pub enum Branch {
 #[serde(default)]
 pub struct BranchState {
     /// Level, dB, within [`LEVELS_DB`]; by default half of the sum of two equal branches.
+    #[serde(deserialize_with = "nearest")]
     pub level: f32,
     /// Place, −1 left to 1 right.
+    #[serde(deserialize_with = "nearest")]
     pub pan: f32,
     /// True if its polarity is inverted.
     pub inverted: bool,
     /// Delay, ms, up to [`MAX_DELAY_MS`].
+    #[serde(deserialize_with = "nearest")]
     pub delay: f32,
 }
 

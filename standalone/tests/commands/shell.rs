@@ -72,7 +72,7 @@ fn bash_completes() {
     assert_eq!(complete("ondes render vio", 2), "violin");
     assert_eq!(
         complete("ondes bench s", 2),
-        "saxophone strings small.ondes",
+        "saxophone silicon-fuzz strings small.ondes",
         "files, too"
     );
     assert_eq!(complete("ondes render fuzz --cabinet 4", 4), "4x12");

@@ -239,7 +239,7 @@ fn looper_line(ui: &mut Ui, rect: Rect, state: &str, position: f32, is_recording
     painter.text(
         inner.left_center() + vec2(GAP, 0.0),
         Align2::LEFT_CENTER,
-        state,
+        text,
         font,
         palette.text,
     );
