@@ -30,6 +30,8 @@ const FADE_S: f64 = 0.010;
 const AWAY_S: f64 = 0.005;
 /// Lengths that recordings are whole numbers of, quarter notes, by the choice of `sync`.
 const QUARTERS: [f64; 3] = [0.0, 1.0, 4.0];
+/// Distance between positions of a song that goes on, beats.
+const CONTINUOUS: f64 = 0.01;
 /// Frames that are settled with each sample.
 const SETTLED: usize = 64;
 
@@ -445,9 +447,14 @@ impl Looper {
 
     fn sample(&mut self, input: [f32; 2]) -> [f32; 2] {
         self.settle();
-        if self.state == State::Recording && self.line.is_some() && self.is_due() {
-            let line = self.line.unwrap_or_default();
-            self.beats = ((line - self.origin) / self.quantum).round() * self.quantum;
+        // What has lost the song ends at once: the beat may never come.
+        if self.state == State::Recording
+            && let Some(line) = self.line
+            && (self.beats == 0.0 || self.is_due())
+        {
+            if self.beats > 0.0 {
+                self.beats = ((line - self.origin) / self.quantum).round() * self.quantum;
+            }
             self.close();
         }
         if self.state == State::Waiting && self.length == 0 && self.is_due() {
@@ -502,10 +509,13 @@ impl Effect for Looper {
 
     fn follow(&mut self, song: &Transport) {
         self.step = f64::from(song.tempo) / 60.0 / f64::from(self.sample_rate);
+        let expected = self.beat;
         self.beat = song.playing.then_some(song.position);
-        // A loop in two tempi follows none.
+        let goes_on = expected.zip(self.beat);
+        let goes_on = goes_on.is_some_and(|(one, other)| (one - other).abs() < CONTINUOUS);
+        // A loop in two tempi follows none, nor does one over a jump of the song or its end.
         let is_same = self.step.to_bits() == self.origin_step.to_bits();
-        if self.state == State::Recording && !is_same {
+        if self.state == State::Recording && !(is_same && goes_on) {
             self.beats = 0.0;
         }
         if let (Some(line), Some(next)) = (self.line, self.next_line())
@@ -885,6 +895,25 @@ mod tests {
             assert!(clicks.len() >= 3, "{clicks:?}");
             assert!(clicks.iter().all(|place| *place == 0), "{clicks:?}");
             at += 70_000;
+        }
+        // A song that jumps or stops while it is recorded ends the loop, which is then free.
+        for position in [Some(100.25), None] {
+            let mut stage = Stage::new();
+            stage.choose(SYNC, 2.0);
+            let mut at = 28_800 * 4 - 100;
+            play(&mut stage, &mut at, 100);
+            stage.press(PEDAL);
+            play(&mut stage, &mut at, 10_000);
+            stage.press(PEDAL);
+            play(&mut stage, &mut at, 1_000);
+            assert_eq!(stage.state(), "Recording");
+            let mut elsewhere = song(position.unwrap_or_default());
+            elsewhere.playing = position.is_some();
+            stage.looper.follow(&elsewhere);
+            stage.listen(0.1);
+            assert_eq!((stage.state(), stage.looper.length), ("Playing", 11_000));
+            play(&mut stage, &mut at, 1_000);
+            assert!(!stage.looper.jumps && stage.looper.song_frame().is_none());
         }
         // Without the song, loops are free.
         let mut stage = Stage::new();

@@ -1,8 +1,9 @@
 //! Following MIDI program changes.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Instant;
+
+use ondes_engine::panics::contain;
 
 use super::InstanceHandle;
 use super::scenes::set_scene;
@@ -19,7 +20,8 @@ pub(super) struct PendingPreset {
     /// Number of the request.
     request: u64,
     location: PresetLocation,
-    reader: JoinHandle<Result<(String, SoundSnapshot), LoadError>>,
+    /// Its name and its sound, once it has been read.
+    sound: Option<Result<(String, SoundSnapshot), LoadError>>,
 }
 
 impl InstanceHandle {
@@ -74,31 +76,38 @@ impl InstanceHandle {
 
     fn read_preset(self: &Arc<Self>, location: PresetLocation) {
         let (request, place, instance) = (self.begin_request(), location.clone(), self.clone());
-        let reader = std::thread::spawn(move || {
-            let sound = place.find_sound(instance.product);
-            instance.host_notifier.mark_preset_read();
-            sound
-        });
         self.inner().pending_preset = Some(PendingPreset {
             request,
             location,
-            reader,
+            sound: None,
+        });
+        std::thread::spawn(move || {
+            let sound = contain(|| place.find_sound(instance.product)).unwrap_or_else(|reason| {
+                Err(format!("the preset cannot be read: {reason}").into())
+            });
+            if let Some(pending) = &mut instance.inner().pending_preset
+                && pending.request == request
+            {
+                pending.sound = Some(sound);
+            }
+            // Only now, since the host calls once.
+            instance.host_notifier.mark_preset_read();
         });
     }
 
     fn apply_read_preset(&self, source: &dyn ParameterSource, setter: &impl ParameterSetter) {
         self.host_notifier.take_preset_read();
-        let is_read = |pending: &mut PendingPreset| pending.reader.is_finished();
+        let is_read = |pending: &mut PendingPreset| pending.sound.is_some();
+        let read = self.inner().pending_preset.take_if(is_read);
         let Some(PendingPreset {
             request,
             location,
-            reader,
-        }) = self.inner().pending_preset.take_if(is_read)
+            sound: Some(sound),
+        }) = read
         else {
             return;
         };
-        let unread = || Err(LoadError::Failed("the preset could not be read".into()));
-        match reader.join().unwrap_or_else(|_| unread()) {
+        match sound {
             Ok((name, SoundSnapshot { values, selection })) if self.is_current(request) => {
                 let before = self.saved_selection().for_history();
                 let mut edits = knob_edits(source, &values);

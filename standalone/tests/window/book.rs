@@ -232,28 +232,26 @@ fn the_instrument() {
     draw_plugin(Product::Instrument, "plugin");
 }
 
-#[test]
-fn the_rig() {
-    let preset = Some("pushed-stack");
-    let portrait = Portrait::new(Product::Effect, Surroundings::Host, preset);
-    let state = (portrait, Window::new());
-    let mut test = harness(SIZE, state, |ui, (portrait, window)| {
+/// Opens the window of an effect with a factory preset.
+fn open_preset(key: &str) -> Harness<'static, (Portrait, Window)> {
+    let portrait = Portrait::new(Product::Effect, Surroundings::Host, Some(key));
+    let mut test = harness(SIZE, (portrait, Window::new()), |ui, (portrait, window)| {
         drop(window.show(ui, portrait))
     });
     test.run_steps(4);
+    test
+}
+
+#[test]
+fn the_rig() {
+    let test = open_preset("pushed-stack");
     test.get_by_role_and_label(Role::Button, "Rig").click();
     compare(test, "rig");
 }
 
 #[test]
 fn the_stage() {
-    let preset = Some("loop-station");
-    let portrait = Portrait::new(Product::Effect, Surroundings::Host, preset);
-    let state = (portrait, Window::new());
-    let mut test = harness(SIZE, state, |ui, (portrait, window)| {
-        drop(window.show(ui, portrait))
-    });
-    test.run_steps(4);
+    let test = open_preset("loop-station");
     test.key_press_modifiers(Modifiers::ALT, Key::Num0);
     compare(test, "stage");
 }
